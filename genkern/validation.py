@@ -1,0 +1,90 @@
+"""Argument checks with one error grammar: who, what was expected, what came, what to do."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+RENORMALISE = 1e-12  # rows of probabilities closer to one than this are kept to the last bit
+REFUSE = 1e-6  # rows further from one than this are an error, not a rounding
+
+
+def check_array(
+    value: ArrayLike, name: str, who: str, ndim: int | None = None, shape: tuple[int, ...] | None = None
+) -> Floats:
+    """Return a finite float64 array of the demanded dimension or shape."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{who}: '{name}' must be an array of numbers. Got {type(value).__name__}: {error}"
+        ) from None
+    if ndim is not None and array.ndim != ndim:
+        raise ValueError(f"{who}: '{name}' must have {ndim} dimensions. Got shape {array.shape} instead.")
+    if shape is not None and array.shape != shape:
+        raise ValueError(f"{who}: '{name}' must have shape {shape}. Got shape {array.shape} instead.")
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{who}: '{name}' must be finite. Got {array[where]} at index {where}.")
+    return array
+
+
+def check_probabilities(
+    value: ArrayLike, name: str, who: str, shape: tuple[int, ...] | None = None
+) -> Floats:
+    """Return an array whose last axis holds distributions; tiny rounding is mended, anything else refused."""
+    array = check_array(value, name, who, shape=shape)
+    if array.ndim == 0 or array.shape[-1] == 0:
+        raise ValueError(f"{who}: '{name}' must end in an axis of probabilities. Got shape {array.shape}.")
+    if (array < 0).any():
+        where = tuple(int(i) for i in np.argwhere(array < 0)[0])
+        raise ValueError(f"{who}: '{name}' must not be negative. Got {array[where]} at index {where}.")
+    return normalise_rows(array, name, who)
+
+
+def normalise_rows(array: Floats, name: str, who: str) -> Floats:
+    """Return rows that sum to one: kept where exact, renormalised where rounded, refused where wrong."""
+    total = array.sum(axis=-1, keepdims=True)
+    off = np.abs(total - 1.0)
+    if (off > REFUSE).any():
+        where = tuple(int(i) for i in np.argwhere(off[..., 0] > REFUSE)[0])
+        raise ValueError(
+            f"{who}: '{name}' must sum to 1 along its last axis. Row {where} sums to "
+            f"{total[..., 0][where]:.9g}; divide it by its sum."
+        )
+    return np.where(off > RENORMALISE, array / total, array)
+
+
+def check_option(value: Any, options: Iterable[str], name: str, who: str) -> str:
+    """Return value if it is one of the named options."""
+    choices = list(options)
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"The '{name}' parameter of {who} must be one of {listed}. Got {value!r} instead.")
+    return value
+
+
+def check_int(value: Any, name: str, who: str, minimum: int = 0) -> int:
+    """Return value as an int not below minimum."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < minimum:
+        raise ValueError(
+            f"The '{name}' parameter of {who} must be an int >= {minimum}. Got {value!r} instead."
+        )
+    return int(value)
+
+
+def check_number(value: Any, name: str, who: str, minimum: float = 0.0, exclusive: bool = False) -> float:
+    """Return value as a finite float not below minimum (above it, if exclusive)."""
+    sign = ">" if exclusive else ">="
+    right = isinstance(value, numbers.Real) and not isinstance(value, bool) and np.isfinite(float(value))
+    if not right or float(value) < minimum or (exclusive and float(value) == minimum):
+        raise ValueError(
+            f"The '{name}' parameter of {who} must be a finite number {sign} {minimum:g}. Got {value!r} instead."
+        )
+    return float(value)
