@@ -1,1 +1,1 @@
-
+"""Generative models: frozen values, and the estimators that fit them."""

@@ -1,0 +1,160 @@
+"""What every model is: a frozen value of arrays, compared by content."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genkern.hashing import make_key
+from genkern.validation import Floats
+
+COORDINATES = ("softmax", "ratio", "sqrt", "raw")
+
+
+class Model:
+    """A probability distribution (or a stack of them) held as read-only arrays.
+
+    A subclass lists the names of its constructor's arguments in ``_fields`` and hands their checked values to
+    ``_freeze``. Equality, hashing, pickling and copying follow from the content.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        The batch: ``()`` for one model, ``(n,)`` for a stack of n.
+    digest : str
+        Hexadecimal digest of class and content; equal models have equal digests in every process.
+    """
+
+    _fields: ClassVar[tuple[str, ...]]
+
+    def _freeze(self, **values: Any) -> None:
+        """Store checked values once; arrays become read-only."""
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value = np.array(value, order="C") if value.flags.writeable or value.base is not None else value
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def _restore(cls, *values: Any) -> Self:
+        """Build a value from fields that need no checking (copies, slices, unnormalised variants)."""
+        model = object.__new__(cls)
+        model._freeze(**dict(zip(cls._fields, values, strict=True)))
+        return model
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            f"{type(self).__name__} is a value and cannot be changed: build a new one instead of setting {name!r}."
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), tuple(getattr(self, name) for name in self._fields))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The batch of the stack."""
+        raise TypeError(f"{type(self).__name__} must define its batch shape.")
+
+    @property
+    def digest(self) -> str:
+        """Hexadecimal digest of class and content."""
+        known: str | None = self.__dict__.get("_digest")
+        if known is None:
+            known = make_key(type(self).__name__, *(getattr(self, name) for name in self._fields))
+            object.__setattr__(self, "_digest", known)
+        return known
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and isinstance(other, Model) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        parts = [f"{name}={_brief(getattr(self, name))}" for name in self._fields]
+        return f"{type(self).__name__}({', '.join(part for part in parts if not part.endswith('=None'))})"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError(f"{type(self).__name__} is one model, not a stack: it has no len().")
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> Self:
+        """Return the model (or smaller stack) at an index of the batch."""
+        if not self.shape:
+            raise TypeError(f"{type(self).__name__} is one model, not a stack: it cannot be indexed.")
+        return type(self)._restore(*(_slice(getattr(self, name), index) for name in self._fields))
+
+    @classmethod
+    def stack(cls, models: Sequence[Self]) -> Self:
+        """Return one stack of equally shaped models, batch ``(len(models),) + shape``."""
+        if not models:
+            raise ValueError(f"{cls.__name__}.stack needs at least one model. Got an empty list.")
+        return cls._restore(*(_stacked([getattr(model, name) for model in models], name) for name in cls._fields))
+
+
+def _restored(cls: type[Model], values: tuple[Any, ...]) -> Model:
+    return cls._restore(*values)
+
+
+def _slice(value: Any, index: Any) -> Any:
+    return value[index] if isinstance(value, np.ndarray | Model) else value
+
+
+def _stacked(values: list[Any], name: str) -> Any:
+    first = values[0]
+    if isinstance(first, np.ndarray):
+        shapes = {value.shape for value in values}
+        if len(shapes) > 1:
+            raise ValueError(f"Only models of equal shapes can be stacked. Got '{name}' of shapes {sorted(shapes)}.")
+        return np.stack(values)
+    if isinstance(first, Model):
+        return type(first).stack(values)
+    if any(value != first for value in values):
+        raise ValueError(f"Only models with the same '{name}' can be stacked. Got {first!r} and others.")
+    return first
+
+
+def _brief(value: Any) -> str:
+    return str(value.shape) if isinstance(value, np.ndarray) else repr(value)
+
+
+class Statistics:
+    """Posterior expected statistics of objects under a model: the output of the E-step.
+
+    Attributes
+    ----------
+    model : Model
+        The model under which they were taken.
+    log_prob : ndarray of shape (n_objects,)
+        Log-likelihood of each object.
+    lengths : ndarray of shape (n_objects,)
+        Number of observations of each object.
+    blocks : dict of str to ndarray
+        Named blocks. The leading axis runs over objects, or has length one after ``total``. Simplex blocks hold the
+        raw, division-free derivative g of the log-likelihood (expected counts are parameter times g); location blocks
+        are centred at the model's own parameters. See each model's ``statistics``.
+    """
+
+    def __init__(self, model: Any, log_prob: Floats, lengths: NDArray[np.int64], blocks: dict[str, Floats]):
+        self.model, self.log_prob, self.lengths, self.blocks = model, log_prob, lengths, blocks
+
+    def __getitem__(self, name: str) -> Floats:
+        if name not in self.blocks:
+            raise KeyError(f"Statistics has no block {name!r}; it has {', '.join(map(repr, self.blocks))}.")
+        return self.blocks[name]
+
+    def __len__(self) -> int:
+        return len(self.log_prob)
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name}={block.shape}" for name, block in self.blocks.items())
+        return f"Statistics({len(self)} objects, {shapes})"
+
+    def total(self) -> Statistics:
+        """Return the sum over objects, with a leading axis of length one."""
+        summed = {name: block.sum(axis=0, keepdims=True) for name, block in self.blocks.items()}
+        return Statistics(self.model, self.log_prob, self.lengths, summed)

@@ -1,0 +1,237 @@
+"""Gaussian distributions: full, diagonal and isotropic covariances."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from genkern.core import gaussian as core
+from genkern.models.leaf import Leaf
+from genkern.objects import Packed, pack_points, pack_series
+from genkern.validation import Floats, check_array
+
+
+class Gaussian(Leaf):
+    r"""Gaussian distributions, :math:`N(x; \mu, \Sigma)`.
+
+    Parameters
+    ----------
+    mean : array-like of shape batch + (d,)
+        Means. A number means d = 1.
+    cov : array-like of shape batch, batch + (d,) or batch + (d, d)
+        Isotropic variances, diagonal variances or full covariances. Nothing broadcasts but a number.
+
+    Notes
+    -----
+    NaN entries of an observation are missing: they are integrated out exactly. The parameters are the means, then
+    variances v (``raw``, ``ratio``), log v (``softmax``) or standard deviations (``sqrt``); full covariances are the
+    lower triangle, row by row, in all coordinates, off-diagonal derivatives counting both entries.
+
+    Examples
+    --------
+    >>> from genkern import Gaussian
+    >>> Gaussian([0.0, 0.0], 1.0).log_prob([[0.0, 0.0]]).round(4)
+    array([-1.8379])
+    """
+
+    _fields = ("mean", "cov")
+    mean: Floats
+    cov: Floats
+
+    def __init__(self, mean: ArrayLike, cov: ArrayLike):
+        location = np.atleast_1d(check_array(mean, "mean", "Gaussian"))
+        spread = check_array(cov, "cov", "Gaussian")
+        batch, d = location.shape[:-1], location.shape[-1]
+        if spread.ndim == 0:
+            spread = np.full(batch, float(spread))
+        if spread.shape not in (batch, (*batch, d), (*batch, d, d)):
+            raise ValueError(
+                f"Gaussian: 'cov' must have shape {batch} (isotropic), {(*batch, d)} (diagonal) or {(*batch, d, d)} "
+                f"(full) for a mean of shape {location.shape}. Got {spread.shape}."
+            )
+        self._freeze(mean=location, cov=_check_spread(spread, len(batch)))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The batch of the stack."""
+        return self.mean.shape[:-1]
+
+    @property
+    def covariance_type(self) -> str:
+        """One of "isotropic", "diagonal", "full"."""
+        return ("isotropic", "diagonal", "full")[self.cov.ndim - len(self.shape)]
+
+    @property
+    def variances(self) -> Floats:
+        """Variances batch + (d,) of isotropic and diagonal members; the diagonal of full ones."""
+        if self.covariance_type == "isotropic":
+            return np.broadcast_to(self.cov[..., None], self.mean.shape)
+        return self.cov if self.covariance_type == "diagonal" else np.diagonal(self.cov, axis1=-2, axis2=-1)
+
+    def pack(self, X: Any, sequences: bool = True) -> Packed:
+        """Encode series (or bags) of vectors with d channels."""
+        packed = pack_series(X, "Gaussian") if sequences else pack_points(X, "Gaussian")
+        d = self.mean.shape[-1]
+        if packed.values.shape[1] != d:
+            raise ValueError(f"Gaussian: objects must have {d} channels, as the model. Got {packed.values.shape[1]}.")
+        return packed
+
+    def _normals(self, rows: int) -> core.Normals:
+        """Return means and (co)variances as arrays with leading axes (rows, n)."""
+        d = self.mean.shape[-1]
+        full = self.covariance_type == "full"
+        spread = self.cov if full else np.ascontiguousarray(self.variances)
+        return core.Normals(self.mean.reshape(rows, -1, d), spread.reshape((rows, -1, d, d) if full else (rows, -1, d)))
+
+    def _refuse_singular(self) -> None:
+        """Raise where a member has no density."""
+        flat = self.variances.reshape(-1, self.mean.shape[-1])
+        if self.covariance_type == "full":
+            lowest = np.linalg.eigvalsh(self.cov)[..., :1]
+            flat = np.where(lowest > 0, self.variances, 0.0).reshape(flat.shape)
+        if (flat <= 0).any():
+            where = tuple(int(i) for i in np.argwhere(flat <= 0)[0])
+            raise ValueError(
+                f"Gaussian: member {where[0]} has a singular covariance (channel {where[1]}), so it has no density. "
+                "Use a floor (min_covar of GaussianEstimator) or leave that channel out."
+            )
+
+    def log_density(self, points: NDArray[Any]) -> Floats:
+        """Return log densities (N,) + batch; missing entries are integrated out."""
+        self._refuse_singular()
+        offsets = np.array([0, len(points)])
+        return core.log_density(self._normals(1), points, offsets).reshape((len(points), *self.shape))
+
+    def own_log_density(self, packed: Packed) -> Floats:
+        """Return (N, n): points of object i under members [i, :]."""
+        self._refuse_singular()
+        return core.log_density(self._normals(packed.n_objects), packed.values, packed.offsets)
+
+    def weigh(self, packed: Packed, weights: Floats, totals: bool) -> dict[str, Floats]:
+        """Return ``weight`` (G, n), ``mean`` (G, n, d) and ``cov``, sums of w, w (x - mu) and w (x - mu)(x - mu)^T.
+
+        The last is the diagonal (G, n, d), or (G, n, d, d) for full covariances; missing entries are replaced by
+        their conditional expectations.
+        """
+        rows = 1 if len(self.shape) == 1 else packed.n_objects
+        sums = core.moments(self._normals(rows), packed.values, packed.offsets, weights, totals)
+        return {"weight": sums.weight, "mean": sums.first, "cov": sums.second}
+
+    def gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
+        r"""Return derivatives (G, p): :math:`\Sigma^{-1}\sum w(x-\mu)` and :math:`\frac12(zz^T - \Sigma^{-1})`."""
+        groups, d = len(blocks["mean"]), self.mean.shape[-1]
+        if self.covariance_type == "full":
+            inverse = np.linalg.inv(self.cov)
+            first = np.einsum("nab,gnb->gna", inverse, blocks["mean"])
+            middle = np.einsum("nab,gnbc,ncd->gnad", inverse, blocks["cov"], inverse)
+            matrix = 0.5 * (middle - blocks["weight"][..., None, None] * inverse)
+            a, b = np.tril_indices(d)
+            spread = np.where(a == b, 1.0, 2.0) * matrix[..., a, b]
+        else:
+            variances = self.variances
+            first = blocks["mean"] / variances
+            spread = 0.5 * (blocks["cov"] / variances**2 - blocks["weight"][..., None] / variances)
+            if self.covariance_type == "isotropic":
+                spread = spread.sum(axis=-1, keepdims=True)
+            spread = spread * _spread_jacobian(self.cov, coordinates).reshape(spread.shape[1:])
+        return np.concatenate([first.reshape(groups, -1), spread.reshape(groups, -1)], axis=1)
+
+    def information(self, draws: Floats, coordinates: str) -> list[Floats]:
+        """Return the blocks of means (one per member), then of covariances (one per member)."""
+        if self.covariance_type == "full":
+            inverse = np.linalg.inv(self.cov)
+            return [*(draws[:, None, None] * inverse), *map(_vech_information, inverse, draws)]
+        variances = self.variances
+        means = [np.diag(w / v) for w, v in zip(draws, variances)]
+        count = self.mean.shape[-1] if self.covariance_type == "isotropic" else 1
+        spread = self.cov.reshape(len(draws), -1)
+        jacobian = _spread_jacobian(spread, coordinates)
+        return means + [np.diag(0.5 * count * w * j**2 / v**2) for w, v, j in zip(draws, spread, jacobian, strict=True)]
+
+    def parameters(self, coordinates: str = "softmax") -> Floats:
+        """Return means, then covariance parameters."""
+        if self.covariance_type == "full":
+            a, b = np.tril_indices(self.mean.shape[-1])
+            spread = self.cov[..., a, b]
+        else:
+            spread = {"softmax": np.log, "sqrt": np.sqrt}.get(coordinates, np.asarray)(self.cov)
+        return np.concatenate([self.mean.ravel(), spread.ravel()])
+
+    def with_parameters(self, vector: Floats, coordinates: str = "softmax") -> Self:
+        """Return the model at these coordinates."""
+        mean, rest = np.split(np.asarray(vector, dtype=float), [self.mean.size])
+        if self.covariance_type == "full":
+            d = self.mean.shape[-1]
+            a, b = np.tril_indices(d)
+            cov = np.empty(self.cov.shape)
+            cov[..., a, b] = cov[..., b, a] = rest.reshape((*self.shape, len(a)))
+        else:
+            cov = {"softmax": np.exp, "sqrt": np.square}.get(coordinates, np.asarray)(rest).reshape(self.cov.shape)
+        return self._restore(mean.reshape(self.mean.shape), cov)
+
+    @property
+    def parameter_names(self) -> list[str]:
+        """Names ``mean[state,channel]``, then ``variance[...]`` or ``cov[state,a,b]``."""
+        names = [f"mean[{','.join(map(str, index))}]" for index in np.ndindex(self.mean.shape)]
+        if self.covariance_type == "full":
+            pairs = list(zip(*np.tril_indices(self.mean.shape[-1])))
+            members = list(np.ndindex(self.shape))
+            return names + [f"cov[{','.join(map(str, (*i, a, b)))}]" for i in members for a, b in pairs]
+        return names + [
+            f"variance[{','.join(map(str, index))}]" if index else "variance" for index in np.ndindex(self.cov.shape)
+        ]
+
+    def draw(self, which: NDArray[np.int64], rng: np.random.Generator) -> Floats:
+        """Return one vector from each named member."""
+        noise = rng.standard_normal((len(which), self.mean.shape[-1]))
+        if self.covariance_type == "full":
+            noise = np.einsum("tab,tb->ta", np.linalg.cholesky(self.cov)[which], noise)
+        else:
+            noise = noise * np.sqrt(self.variances)[which]
+        return self.mean[which] + noise
+
+    def sample(self, n: int, *, length: int = 1, rng: Any = None) -> list[Floats]:
+        """Return n bags of ``length`` vectors, each (length, d)."""
+        self._require_single("sample")
+        one = self._restore(self.mean[None], self.cov[None])
+        draws = one.draw(np.zeros(n * length, np.int64), np.random.default_rng(rng))
+        return list(draws.reshape(n, length, -1))
+
+
+def _check_spread(spread: Floats, batch: int) -> Floats:
+    """Return variances that are not negative, or symmetric positive semi-definite covariances."""
+    if spread.ndim - batch < 2:
+        if (spread < 0).any():
+            where = tuple(int(i) for i in np.argwhere(spread < 0)[0])
+            raise ValueError(f"Gaussian: variances must not be negative. Got {spread[where]:g} at index {where}.")
+        return spread
+    gap = np.abs(spread - np.swapaxes(spread, -1, -2)).max(axis=(-1, -2))
+    scale = np.abs(spread).max(axis=(-1, -2))
+    if (gap > 1e-8 * scale).any():
+        where = tuple(int(i) for i in np.argwhere(gap > 1e-8 * scale)[0])
+        raise ValueError(f"Gaussian: covariances must be symmetric. Member {where} is off by {gap[where]:g}.")
+    lowest = np.linalg.eigvalsh(spread)[..., 0]
+    if (lowest < -1e-8 * scale).any():
+        where = tuple(int(i) for i in np.argwhere(lowest < -1e-8 * scale)[0])
+        raise ValueError(
+            f"Gaussian: covariances must be positive semi-definite. Member {where} has eigenvalue {lowest[where]:g}."
+        )
+    return 0.5 * (spread + np.swapaxes(spread, -1, -2))
+
+
+def _spread_jacobian(variances: Floats, coordinates: str) -> Floats:
+    """Return dv/d(coordinate): v for log v, 2 sqrt(v) for the standard deviation, else 1."""
+    if coordinates == "softmax":
+        return variances
+    return 2.0 * np.sqrt(variances) if coordinates == "sqrt" else np.ones_like(variances)
+
+
+def _vech_information(inverse: Floats, draws: float) -> Floats:
+    r"""Return :math:`\frac{w}{2} D^T (\Sigma^{-1} \otimes \Sigma^{-1}) D` over the lower triangle."""
+    a, b = np.tril_indices(len(inverse))
+    double = np.where(a == b, 1.0, 2.0)
+    pairs = inverse[np.ix_(a, a)] * inverse[np.ix_(b, b)] + inverse[np.ix_(a, b)] * inverse[np.ix_(b, a)]
+    matrix: Floats = 0.25 * draws * double[:, None] * double[None, :] * pairs
+    return matrix

@@ -1,0 +1,394 @@
+"""Hidden Markov models: the value. Its estimator is in ``hmm_estimator``."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from genkern.core import hmm as core
+from genkern.models import simplex
+from genkern.models.base import COORDINATES, Model, Statistics
+from genkern.models.categorical import Categorical, draw_rows
+from genkern.models.leaf import Leaf
+from genkern.objects import Packed
+from genkern.validation import (
+    Floats,
+    check_array,
+    check_int,
+    check_option,
+    check_probabilities,
+    normalise_rows,
+)
+
+
+class HMM(Model):
+    r"""Hidden Markov model, :math:`p(x) = \sum_q \pi_{q_0} b_{q_0}(x_0) \prod_t a_{q_{t-1} q_t} b_{q_t}(x_t)`.
+
+    Parameters
+    ----------
+    start : array-like of shape batch + (n,)
+        Distribution of the first state.
+    transitions : array-like of shape batch + (n, n)
+        ``transitions[i, j]`` is the probability of going from state i to state j.
+    emissions : leaf stack of batch batch + (n,)
+        One distribution per state.
+    end : array-like of shape batch + (n,), optional
+        End weights, summing to one, multiplied in at the last state (Tsuda et al. 2002, eq. A.1). The result is a
+        weight for sequences of a given length, not a distribution over all lengths.
+    stop : array-like of shape batch + (n,), optional
+        Probability of stopping after each state; rows of ``[transitions | stop]`` sum to one. The model is then a
+        proper distribution over sequences of all lengths.
+
+    Notes
+    -----
+    Parameters are ordered start, transitions, emissions, end or stop, each flattened row-major. With ``stop``, row i of
+    ``transitions`` and ``stop[i]`` form one simplex.
+
+    Examples
+    --------
+    >>> from genkern import HMM, Categorical
+    >>> emissions = Categorical([[0.9, 0.1], [0.2, 0.8]], alphabet="ab")
+    >>> HMM([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]], emissions).log_prob(["aab", "b"]).round(4)
+    array([-2.0866, -0.7985])
+    """
+
+    _fields = ("start", "transitions", "emissions", "end", "stop")
+    start: Floats
+    transitions: Floats
+    emissions: Leaf
+    end: Floats | None
+    stop: Floats | None
+
+    def __init__(
+        self,
+        start: ArrayLike,
+        transitions: ArrayLike,
+        emissions: Leaf,
+        end: ArrayLike | None = None,
+        stop: ArrayLike | None = None,
+    ):
+        first = check_probabilities(start, "start", "HMM")
+        square = (*first.shape, first.shape[-1])
+        if end is not None and stop is not None:
+            raise ValueError("HMM: give 'end' weights or 'stop' probabilities, not both.")
+        if stop is None:
+            steps, halts = check_probabilities(transitions, "transitions", "HMM", shape=square), None
+        else:
+            steps, halts = _check_stopping(transitions, stop, square)
+        if end is not None:
+            end = check_probabilities(end, "end", "HMM", shape=first.shape)
+        if not isinstance(emissions, Leaf):
+            raise TypeError(
+                "HMM: 'emissions' must be a stack of a leaf family such as Categorical or Gaussian. "
+                f"Got {type(emissions).__name__}."
+            )
+        if emissions.shape != first.shape:
+            raise ValueError(
+                f"HMM: 'emissions' must be a stack of batch {first.shape}, one distribution per state. "
+                f"Got batch {emissions.shape}."
+            )
+        self._freeze(start=first, transitions=steps, emissions=emissions, end=end, stop=halts)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The batch of the stack."""
+        return self.start.shape[:-1]
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return self.start.shape[-1]
+
+    @property
+    def final(self) -> Floats | None:
+        """What multiplies the last state: end weights, stop probabilities or None."""
+        return self.stop if self.end is None else self.end
+
+    # --- likelihood, posterior, paths
+
+    def pack(self, X: Any) -> Packed:
+        """Encode raw sequences for this model."""
+        return self.emissions.pack(X, sequences=True)
+
+    def chains(self) -> core.Chains:
+        """Return start, transitions and end as arrays with a leading axis of models."""
+        n = self.n_states
+        final = np.ones_like(self.start) if self.final is None else self.final
+        return core.Chains(self.start.reshape(-1, n), self.transitions.reshape(-1, n, n), final.reshape(-1, n))
+
+    def log_prob(self, X: Any, n_jobs: int | None = None) -> Floats:
+        """Return the log-likelihood of each sequence, shape (n_objects,) + batch; -inf where it is impossible."""
+        packed = self.pack(X)
+        if self.shape:
+            columns = [self[index].log_prob(packed, n_jobs) for index in np.ndindex(self.shape)]
+            return np.stack(columns, axis=-1).reshape((-1, *self.shape))
+        return core.log_prob(self.chains(), self.emissions.evidence(packed), packed.offsets, n_jobs=n_jobs)
+
+    def posterior(self, X: Any, pairs: bool = False) -> list[Any]:
+        r"""Return state posteriors :math:`\gamma_t(i)` per object, (T, n); with ``pairs`` also xi, (T - 1, n, n)."""
+        self._require_single("posterior")
+        packed = self.pack(X)
+        evidence = self.emissions.evidence(packed)
+        self._refuse_impossible(core.log_prob(self.chains(), evidence, packed.offsets), packed, evidence)
+        gamma, xi = core.marginals(self.chains(), evidence, packed.offsets, pairs=pairs)
+        states = np.split(gamma, packed.offsets[1:-1])
+        if xi is None:
+            return states
+        return list(zip(states, np.split(xi, (packed.offsets - np.arange(len(packed.offsets)))[1:-1])))
+
+    def viterbi(self, X: Any) -> list[NDArray[np.int32]]:
+        """Return the most probable state path of each object."""
+        self._require_single("viterbi")
+        packed = self.pack(X)
+        evidence = self.emissions.evidence(packed)
+        path, log_prob = core.viterbi(self.chains(), evidence, packed.offsets)
+        self._refuse_impossible(log_prob, packed, evidence)
+        return np.split(path, packed.offsets[1:-1])
+
+    # --- the E-step and what is made of it
+
+    def statistics(self, X: Any, totals: bool = False, n_jobs: int | None = None) -> Statistics:
+        """Return posterior expected statistics per object, or summed over objects (``totals``).
+
+        Blocks: raw derivatives ``start`` (G, n), ``transitions`` (G, n, n), ``end`` or ``stop`` (G, n), and
+        the blocks of the emission family under ``emissions.<name>``. A stack of batch (n_objects,) treats
+        object i under its own model i.
+        """
+        packed = self.pack(X)
+        if self.shape not in ((), (packed.n_objects,)):
+            raise ValueError(
+                f"HMM.statistics needs one model or one per object. Got a stack of {self.shape} for "
+                f"{packed.n_objects} objects."
+            )
+        evidence = self.emissions.evidence(packed)
+        sums = core.gradients(self.chains(), evidence, packed.offsets, totals=totals, n_jobs=n_jobs)
+        self._refuse_impossible(sums.log_prob, packed, evidence)
+        summarise = self.emissions.emission_totals if totals else self.emissions.emission_statistics
+        blocks = {"start": sums.start, "transitions": sums.transitions}
+        for name, block in summarise(packed, evidence, sums.emissions).items():
+            blocks[f"emissions.{name}"] = block
+        if self.final is not None:
+            blocks["stop" if self.end is None else "end"] = sums.end
+        return Statistics(self, sums.log_prob, packed.lengths, blocks)
+
+    def gradient(self, statistics: Statistics, coordinates: str = "softmax") -> Floats:
+        """Return derivatives (G, p) of the log-likelihood from the statistics of one model."""
+        raw = statistics["transitions"]
+        if self.stop is None:
+            steps = simplex.gradient(raw, self.transitions, coordinates)
+        else:
+            joint = np.concatenate([raw, statistics["stop"][..., None]], axis=-1)
+            rows = simplex.gradient(joint, self._rows(), coordinates)
+            steps, last = rows[..., :-1], rows[..., -1]
+        parts = [
+            simplex.gradient(statistics["start"], self.start, coordinates),
+            steps.reshape(len(steps), -1),
+            self.emissions.gradient(emission_blocks(statistics), coordinates),
+        ]
+        if self.end is not None:
+            parts.append(simplex.gradient(statistics["end"], self.end, coordinates))
+        elif self.stop is not None:
+            parts.append(last)
+        return np.concatenate(parts, axis=1)
+
+    def log_prob_grad(self, X: Any, coordinates: str = "softmax", n_jobs: int | None = None) -> Floats:
+        r"""Return :math:`\nabla_\theta \log p(x)` of each sequence, shape (n_objects, p).
+
+        Parameters
+        ----------
+        X : list of sequences
+        coordinates : {"softmax", "ratio", "sqrt", "raw"}
+            Of probabilities; see ``genkern.models.simplex``. "ratio" is that of Tsuda et al. (2002), eq. A.6.
+        n_jobs : int, optional
+            Threads.
+        """
+        self._require_single("log_prob_grad")
+        check_option(coordinates, COORDINATES, "coordinates", "HMM.log_prob_grad")
+        return self.gradient(self.statistics(X, n_jobs=n_jobs), coordinates)
+
+    def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> list[tuple[NDArray[np.int64], Floats]]:
+        """Return the complete-data Fisher information, averaged over sequence lengths, as pairs (index, block).
+
+        It is that of an observer who sees the states: block diagonal, one block per simplex row (or emission
+        parameter group) weighted by its expected number of visits. ``index`` holds the places of the block's parameters
+        in the parameter vector; what no block names is uncorrelated. End weights do not enter the visits.
+        """
+        self._require_single("information")
+        n = self.n_states
+        visits, departures = self._expected_visits(np.asarray(lengths))
+        rows = self.transitions if self.stop is None else self._rows()
+        blocks = [simplex.information(self.start, np.asarray(1.0), coordinates)]
+        blocks += list(simplex.information(rows, departures if self.stop is None else visits, coordinates))
+        blocks += self.emissions.information(visits, coordinates)
+        if self.end is not None:
+            blocks.append(simplex.information(self.end, np.asarray(1.0), coordinates))
+        sizes = [n] * (n + 1) + [len(block) for block in blocks[n + 1 :]]
+        index = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+        if self.stop is not None:
+            index[1 : n + 1] = [np.append(row, sum(sizes) + i) for i, row in enumerate(index[1 : n + 1])]
+        return list(zip(index, blocks, strict=True))
+
+    def _expected_visits(self, lengths: NDArray[Any]) -> tuple[Floats, Floats]:
+        """Return the expected number of visits to, and of transitions out of, each state, averaged over lengths."""
+        if self.stop is not None:
+            forever: Floats = np.linalg.solve(np.eye(self.n_states) - self.transitions.T, self.start)
+            return forever, forever
+        occupancy = self.start
+        visits, departures = np.zeros(self.n_states), np.zeros(self.n_states)
+        for t in range(int(lengths.max())):
+            share = (lengths > t).mean(), (lengths > t + 1).mean()
+            visits, departures = visits + share[0] * occupancy, departures + share[1] * occupancy
+            occupancy = occupancy @ self.transitions
+        return visits, departures
+
+    # --- parameters
+
+    def _rows(self) -> Floats:
+        """Return the joint rows [transitions | stop]."""
+        assert self.stop is not None
+        return np.concatenate([self.transitions, self.stop[..., None]], axis=-1)
+
+    def parameters(self, coordinates: str = "softmax") -> Floats:
+        """Return the parameter vector (p,)."""
+        self._require_single("parameters")
+        check_option(coordinates, COORDINATES, "coordinates", "HMM.parameters")
+        parts = [self.start, self.transitions.ravel()]
+        parts = [simplex.coordinates_of(part, coordinates) for part in parts]
+        parts.append(self.emissions.parameters(coordinates))
+        if self.final is not None:
+            parts.append(simplex.coordinates_of(self.final, coordinates))
+        return np.concatenate(parts)
+
+    def with_parameters(self, vector: ArrayLike, coordinates: str = "softmax") -> Self:
+        """Return the model at a parameter vector; raw coordinates are taken as they are, normalised or not."""
+        self._require_single("with_parameters")
+        check_option(coordinates, COORDINATES, "coordinates", "HMM.with_parameters")
+        n = self.n_states
+        given = np.asarray(vector, dtype=np.float64)
+        hidden = np.isneginf(given)  # the softmax coordinate of a zero probability
+        values = check_array(np.where(hidden, 0.0, given), "vector", "HMM", shape=(self.n_parameters,))
+        values = np.where(hidden, -np.inf, values)
+        tail = [] if self.final is None else [len(values) - n]
+        start, steps, emissions, *last = np.split(values, [n, n + n * n, *tail])
+        rows = steps.reshape(n, n)
+        end = stop = None
+        if self.stop is not None:
+            rows = simplex.from_coordinates(np.column_stack([rows, last[0]]), coordinates)
+            rows, stop = rows[:, :-1], rows[:, -1]
+        else:
+            rows = simplex.from_coordinates(rows, coordinates)
+            end = simplex.from_coordinates(last[0], coordinates) if last else None
+        return self._restore(
+            simplex.from_coordinates(start, coordinates),
+            rows,
+            self.emissions.with_parameters(emissions, coordinates),
+            end,
+            stop,
+        )
+
+    @property
+    def n_parameters(self) -> int:
+        """Length of the parameter vector."""
+        return len(self.parameter_names)
+
+    @property
+    def parameter_names(self) -> list[str]:
+        """Names such as ``start[0]``, ``transitions[0,1]``, ``emissions.probs[0,A]``, ``stop[0]``."""
+        states = range(self.n_states)
+        names = [f"start[{i}]" for i in states] + [f"transitions[{i},{j}]" for i in states for j in states]
+        names += [f"emissions.{name}" for name in self.emissions.parameter_names]
+        if self.final is not None:
+            names += [f"{'stop' if self.end is None else 'end'}[{i}]" for i in states]
+        return names
+
+    # --- sampling
+
+    def sample(self, n: int, *, length: int | None = None, rng: Any = None) -> list[Any]:
+        """Return n sequences: of the given length, or of random length if the model has ``stop`` probabilities.
+
+        With end weights or stop probabilities and a length, sequences are drawn conditionally on that length.
+        """
+        self._require_single("sample")
+        check_int(n, "n", "HMM.sample", 0)
+        generator = np.random.default_rng(rng)
+        if length is None:
+            paths = self._free_paths(n, generator)
+        else:
+            paths = self._paths(n, check_int(length, "length", "HMM.sample", 1), generator)
+        points = self.emissions.draw(np.concatenate(paths) if n else np.zeros(0, np.int64), generator)
+        pieces = np.split(points, np.cumsum([len(path) for path in paths])[:-1]) if n else []
+        if isinstance(self.emissions, Categorical):
+            return [self.emissions.alphabet.decode(piece) for piece in pieces]
+        return pieces
+
+    def _paths(self, n: int, length: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+        """Return n state paths of one length, drawn from the chain given that length."""
+        ahead = np.ones((length, self.n_states)) if self.final is None else np.tile(self.final, (length, 1))
+        for t in range(length - 2, -1, -1):
+            ahead[t] = self.transitions @ ahead[t + 1]
+            ahead[t] /= ahead[t].max() or 1.0
+        states = np.zeros((n, length), np.int64)
+        if not (self.start * ahead[0]).any():
+            raise ValueError(f"HMM.sample: no sequence of length {length} has positive probability.")
+        states[:, 0] = draw_rows((self.start * ahead[0])[None], states[:, 0], rng)
+        for t in range(1, length):
+            states[:, t] = draw_rows(self.transitions * ahead[t], states[:, t - 1], rng)
+        return list(states)
+
+    def _free_paths(self, n: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+        """Return n state paths whose lengths follow the stop probabilities."""
+        if self.stop is None:
+            raise ValueError("HMM.sample: this model has no 'stop' probabilities; give length=, in observations.")
+        rows = self._rows()
+        paths: list[list[int]] = [[] for _ in range(n)]
+        alive = np.arange(n)
+        states = draw_rows(self.start[None], np.zeros(n, np.int64), rng)
+        while len(alive):
+            for i, state in zip(alive, states):
+                paths[i].append(int(state))
+            following = draw_rows(rows, states, rng)
+            going = following < self.n_states
+            alive, states = alive[going], following[going]
+        return [np.array(path, np.int64) for path in paths]
+
+    # --- refusals
+
+    def _require_single(self, what: str) -> None:
+        if self.shape:
+            raise ValueError(f"HMM.{what} needs one model. Got a stack of {self.shape}: index it.")
+
+    def _refuse_impossible(self, log_prob: Floats, packed: Packed, evidence: core.Evidence) -> None:
+        """Raise for the first object of probability zero, naming the position at which it became impossible."""
+        dead = np.flatnonzero(np.isneginf(log_prob))
+        if len(dead) == 0:
+            return
+        i = int(dead[0])
+        position = core.dead_position(self.chains(), evidence, packed.offsets, i)
+        length = int(packed.lengths[i])
+        where = f"at position {position}" if position < length else "at its end (end weights or stop probabilities)"
+        if position < length and packed.alphabet is not None:
+            code = packed.values[packed.offsets[i] + position]
+            where += f" (symbol {packed.alphabet.decode([code])[0]!r})"
+        raise ValueError(
+            f"HMM: object {i} has probability zero under the model {where}; {len(dead)} of {len(log_prob)} objects are "
+            "impossible, so posteriors and derivatives are undefined. Fit with a pseudocount > 0, or smooth the model."
+        )
+
+
+def emission_blocks(statistics: Statistics) -> dict[str, Floats]:
+    """Return the blocks of the emission family, without their prefix."""
+    prefix = "emissions."
+    return {name[len(prefix) :]: block for name, block in statistics.blocks.items() if name.startswith(prefix)}
+
+
+def _check_stopping(transitions: ArrayLike, stop: ArrayLike, square: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Return transitions and stop probabilities whose joint rows sum to one."""
+    steps = check_array(transitions, "transitions", "HMM", shape=square)
+    halts = check_array(stop, "stop", "HMM", shape=square[:-1])
+    joint = np.concatenate([steps, halts[..., None]], axis=-1)
+    if (joint < 0).any():
+        raise ValueError("HMM: 'transitions' and 'stop' must not be negative.")
+    joint = normalise_rows(joint, "[transitions | stop]", "HMM")
+    return joint[..., :-1], joint[..., -1]

@@ -1,0 +1,377 @@
+"""Maximum likelihood and maximum a posteriori estimation of hidden Markov models, one or thousands at once."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from genkern.core import hmm as core
+from genkern.models.base import Statistics
+from genkern.models.categorical_estimator import CategoricalEstimator
+from genkern.models.estimator import LeafEstimator, ModelEstimator
+from genkern.models.gaussian_estimator import GaussianEstimator
+from genkern.models.hmm import HMM, emission_blocks
+from genkern.models.hmm_start import Plan, allowed, first_guess
+from genkern.objects import Packed, kind_of, object_digests, remember_width
+from genkern.progress import report
+from genkern.validation import Floats, check_int, check_number, check_option
+
+EMISSIONS = {"categorical": CategoricalEstimator, "gaussian": GaussianEstimator}
+INITS = ("auto", "random", "segmental", "kmeans")
+
+
+class Run(NamedTuple):
+    """The outcome of EM for P models: the stack, objectives (P,), steps (P,), convergence (P,), history."""
+
+    model: HMM
+    objective: Floats
+    n_iter: NDArray[np.int64]
+    converged: NDArray[np.bool_]
+    history: list[float]
+
+
+class HMMEstimator(ModelEstimator):
+    r"""Hidden Markov models by EM (Baum-Welch), one for all sequences or one for each.
+
+    Parameters
+    ----------
+    n_states : int or "auto", default="auto"
+        Number of states. "auto" is the rule of Jebara, Kondor & Howard (2004), sec. 8.2: the largest n with
+        about ``zeta`` times as many parameters as observations, of each sequence in ``fit_each`` and of the sequence
+        of median length in ``fit``.
+    emission : {"auto", "categorical", "gaussian"} or leaf estimator, default="auto"
+        Family of the observations. A leaf estimator such as ``GaussianEstimator("full")`` owns its floors and priors.
+    n_init : int, default=1
+        Restarts from different first guesses; the best is kept.
+    max_iter : int, default=100
+        Largest number of EM steps.
+    tol : float, default=1e-5
+        EM stops when a step gains less than this per observation. Zero runs all steps.
+    pseudocount : float, default=0.01
+        Added to every allowed start, transition and stop count, and to symbol counts if ``emission`` is a name.
+    init : {"auto", "random", "segmental", "kmeans"} or HMM, default="auto"
+        First guess. "segmental" cuts every sequence into n equal parts, "kmeans" clusters vectors, "random" assigns
+        at random. "auto" is segmental for left-right models, kmeans for vectors and random for symbols.
+    structure : {"ergodic", "left-right"}, default="ergodic"
+        Left-right models start in state 0 and stay or go on by one.
+    ending : {None, "stop", "end"}, default=None
+        Whether to estimate stop probabilities (a distribution over all lengths) or end weights.
+    min_covar : float, optional
+        Variance floor of Gaussian emissions given by name; the default is theirs, 1e-3.
+    zeta : float, default=0.1
+        Parameters per observation in the "auto" rule.
+    random_state : int, RandomState instance or None, default=None
+        Seed. Random numbers depend on it and, in ``fit_each``, on the content of each sequence, never on its place in
+        the list; None counts as 0, so that fits are reproducible.
+    n_jobs : int, optional
+        Threads.
+    verbose : int, default=0
+        Report EM steps.
+
+    Attributes
+    ----------
+    model_ : HMM
+    converged_ : bool
+    n_iter_ : int
+        EM steps of the run that was kept.
+    history_ : list of float
+        Objective after each step, starting with that of the first guess: log-likelihood plus log prior of the
+        pseudocounts. It never falls.
+
+    Examples
+    --------
+    >>> from genkern import HMMEstimator
+    >>> X = ["aaabbb", "aabbbb", "aaaabb"]
+    >>> HMMEstimator(n_states=2, structure="left-right").fit(X).model_.viterbi(["aaab"])[0]
+    array([0, 0, 0, 1], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        n_states: int | str = "auto",
+        emission: Any = "auto",
+        *,
+        n_init: int = 1,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        pseudocount: float = 0.01,
+        init: Any = "auto",
+        structure: str = "ergodic",
+        ending: str | None = None,
+        min_covar: float | None = None,
+        zeta: float = 0.1,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.n_states = n_states
+        self.emission = emission
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.pseudocount = pseudocount
+        self.init = init
+        self.structure = structure
+        self.ending = ending
+        self.min_covar = min_covar
+        self.zeta = zeta
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # --- public
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit one model to all sequences.
+
+        Parameters
+        ----------
+        X : list of sequences, or 2-D array of univariate series
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        remember_width(self, X, reset=True)
+        emission = self._emission_for(X)
+        packed = emission.pack(X, sequences=True)
+        n = self._states(emission, packed, float(np.median(packed.lengths)))
+        seeds = [np.random.SeedSequence([self._seed()])]
+        run = self._best(emission, packed, n, seeds, own=False)
+        self.model_, self.history_ = run.model, run.history
+        self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
+        self._warn_unconverged(run.converged)
+        return self
+
+    def fit_each(self, X: Any) -> list[HMM]:
+        """Return one model per sequence; each depends on its sequence alone (and the alphabet of all)."""
+        self._check_parameters()
+        emission = self._emission_for(X)
+        packed = emission.pack(X, sequences=True)
+        sizes = np.array([self._states(emission, packed, length) for length in packed.lengths])
+        seed = self._seed()
+        seeds = [np.random.SeedSequence([seed, int(digest, 16)]) for digest in object_digests(packed)]
+        models: list[Any] = [None] * packed.n_objects
+        converged = np.ones(packed.n_objects, bool)
+        for n in np.unique(sizes):
+            group = np.flatnonzero(sizes == n)
+            if self.verbose:
+                report(f"HMMEstimator: fitting {len(group)} models of {n} states")
+            run = self._best(emission, packed.take(group), int(n), [seeds[i] for i in group], own=True)
+            converged[group] = run.converged
+            for place, i in enumerate(group):
+                models[i] = run.model[place]
+        self._warn_unconverged(converged)
+        return models
+
+    def maximize(self, statistics: Statistics) -> HMM:
+        """Return the model that maximises the expected log-likelihood plus log prior: the M-step.
+
+        Statistics summed over objects (leading axis one) give one model; statistics under a stack of own models
+        give a stack.
+        """
+        return self._maximize(self._emission_of(statistics.model), statistics)
+
+    def resolve(self, X: Any) -> HMMEstimator:
+        """Return an estimator that fits parts of X as it would fit the whole (same alphabet)."""
+        return clone(self).set_params(  # type: ignore[no-any-return]
+            emission=self._emission_for(X).resolve(X), min_covar=None
+        )
+
+    # --- what is to be fitted
+
+    def _check_parameters(self) -> None:
+        who = "HMMEstimator"
+        if self.n_states != "auto":
+            check_int(self.n_states, "n_states", who, 1)
+        for name, minimum in (("n_init", 1), ("max_iter", 0)):
+            check_int(getattr(self, name), name, who, minimum)
+        for name in ("tol", "pseudocount"):
+            check_number(getattr(self, name), name, who)
+        check_number(self.zeta, "zeta", who, exclusive=True)
+        check_option(self.structure, ("ergodic", "left-right"), "structure", who)
+        if self.ending is not None:
+            check_option(self.ending, ("stop", "end"), "ending", who)
+        if not isinstance(self.init, HMM):
+            check_option(self.init, INITS, "init", who)
+
+    def _emission_for(self, X: Any) -> LeafEstimator:
+        """Return the leaf estimator for the objects."""
+        if isinstance(self.emission, LeafEstimator):
+            if self.min_covar is not None:
+                raise ValueError("HMMEstimator: 'min_covar' belongs to the emission estimator; set it there.")
+            return self.emission
+        name = check_option(self.emission, ("auto", *EMISSIONS), "emission", "HMMEstimator")
+        if name == "auto":
+            name = "categorical" if kind_of(X, "HMMEstimator") == "symbols" else "gaussian"
+        return self._named_emission(name)
+
+    def _named_emission(self, name: str) -> LeafEstimator:
+        if name == "categorical":
+            return CategoricalEstimator(pseudocount=self.pseudocount)
+        return GaussianEstimator() if self.min_covar is None else GaussianEstimator(min_covar=self.min_covar)
+
+    def _emission_of(self, model: HMM) -> LeafEstimator:
+        """Return the leaf estimator for a model's emissions."""
+        if isinstance(self.emission, LeafEstimator):
+            return self.emission
+        return self._named_emission(type(model.emissions).__name__.lower())
+
+    def _states(self, emission: Any, packed: Packed, length: float) -> int:
+        if self.n_states == "auto":
+            return states_by_length(length, emission.n_free(packed), self.zeta)
+        return int(self.n_states)
+
+    def _seed(self) -> int:
+        if self.random_state is None or isinstance(self.random_state, int | np.integer):
+            return int(self.random_state or 0)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    # --- EM
+
+    def _best(
+        self, emission: LeafEstimator, packed: Packed, n: int, seeds: list[np.random.SeedSequence], own: bool
+    ) -> Run:
+        """Return the best of ``n_init`` runs, chosen for each model by its objective."""
+        best: Run | None = None
+        for restart in range(self.n_init):
+            streams = [np.random.default_rng(seed.spawn(1)[0]) for seed in seeds]
+            guess = self._guess(Plan(packed, n, self.structure, own, streams), emission)
+            run = self._em(emission, packed, guess, own)
+            if self.verbose:
+                report(f"HMMEstimator: run {restart + 1} of {self.n_init}: {run.objective.sum():.6g}")
+            best = run if best is None else _better(best, run, own)
+        assert best is not None
+        return best
+
+    def _guess(self, plan: Plan, emission: LeafEstimator) -> HMM:
+        if isinstance(self.init, HMM):
+            return HMM.stack([self.init] * plan.packed.n_objects) if plan.own else self.init
+        init = self.init
+        numeric = plan.packed.alphabet is None
+        if init == "kmeans" and not numeric:
+            raise ValueError("HMMEstimator: init='kmeans' needs vectors. Got symbols; use 'segmental' or 'random'.")
+        if init == "auto":
+            init = "segmental" if self.structure == "left-right" else "kmeans" if numeric else "random"
+        return first_guess(plan, emission, init, self.ending)
+
+    def _em(self, emission: LeafEstimator, packed: Packed, model: HMM, own: bool) -> Run:
+        """Run EM; own models that have converged leave the batch."""
+        count = packed.n_objects if own else 1
+        active = np.arange(count)
+        objective, steps = np.full(count, -np.inf), np.zeros(count, np.int64)
+        converged = np.zeros(count, bool)
+        done: list[Any] = [None] * count
+        history: list[float] = []
+        lengths = packed.lengths if own else np.array([packed.lengths.sum()])
+        for step in range(self.max_iter + 1):
+            last = step == self.max_iter
+            statistics = None if last else model.statistics(packed, totals=not own, n_jobs=self.n_jobs)
+            log_prob = self._log_prob(model, packed, own) if statistics is None else statistics.log_prob
+            value = (log_prob if own else log_prob.sum()) + self._log_prior(emission, model)
+            value = np.atleast_1d(value)
+            gain = value - objective[active]
+            objective[active], steps[active] = value, step
+            history.append(float(objective.sum()))
+            if self.verbose > 1:
+                report(f"HMMEstimator: step {step}, {len(active)} models, objective {history[-1]:.8g}")
+            finished = (gain < self.tol * lengths[active]) & (step > 0) & (self.tol > 0)
+            converged[active] = finished
+            leaving = np.ones_like(finished) if last else finished
+            for place in np.flatnonzero(leaving):
+                done[active[place]] = model[place] if own else model
+            if leaving.all():
+                break
+            assert statistics is not None
+            model = self._maximize(emission, statistics)
+            if leaving.any():
+                active, model, packed = active[~leaving], model[~leaving], packed.take(~leaving)
+        final: Any = HMM.stack(done) if own else done[0]
+        return Run(final, objective, steps, converged | (self.tol == 0), history)
+
+    def _log_prob(self, model: HMM, packed: Packed, own: bool) -> Floats:
+        evidence = model.emissions.evidence(packed)
+        return core.log_prob(model.chains(), evidence, packed.offsets, n_jobs=self.n_jobs)
+
+    def _log_prior(self, emission: LeafEstimator, model: HMM) -> Floats:
+        """Return the log prior (batch) of pseudocounts on allowed start, transition, stop and emission parameters."""
+        start_mask, step_mask = allowed(self.structure, model.n_states)
+        prior = xlogy(self.pseudocount * start_mask, model.start).sum(axis=-1)
+        prior = prior + xlogy(self.pseudocount * step_mask, model.transitions).sum(axis=(-1, -2))
+        if model.final is not None:
+            prior = prior + xlogy(self.pseudocount, model.final).sum(axis=-1)
+        total: Floats = prior + emission.log_prior(model.emissions)
+        return total
+
+    def _maximize(self, emission: LeafEstimator, statistics: Statistics) -> HMM:
+        """Return the M-step's model, of the batch of the model that the statistics were taken under."""
+        model: HMM = statistics.model
+        start_mask, step_mask = allowed(self.structure, model.n_states)
+        start = _smoothed(model.start, statistics["start"], self.pseudocount * start_mask)
+        end = stop = None
+        if model.stop is None:
+            steps = _smoothed(model.transitions, statistics["transitions"], self.pseudocount * step_mask)
+        else:
+            joint = np.concatenate([model.transitions, model.stop[..., None]], axis=-1)
+            raw = np.concatenate([statistics["transitions"], statistics["stop"][..., None]], axis=-1)
+            mask = np.concatenate([step_mask, np.ones((model.n_states, 1))], axis=-1)
+            rows = _smoothed(joint, raw, self.pseudocount * mask)
+            steps, stop = rows[..., :-1], rows[..., -1]
+        if model.end is not None:
+            end = _smoothed(model.end, statistics["end"], np.full(model.n_states, self.pseudocount))
+        emissions = emission.maximize_blocks(emission_blocks(statistics), model.emissions)
+        return HMM._restore(start, steps, emissions, end, stop)
+
+    def _warn_unconverged(self, converged: NDArray[np.bool_]) -> None:
+        if converged.all() or self.max_iter == 0:
+            return
+        warnings.warn(
+            f"HMMEstimator: {(~converged).sum()} of {len(converged)} models did not converge in {self.max_iter} steps "
+            f"(a step still gained more than tol={self.tol:g} per observation). Raise max_iter, raise tol, or lower "
+            "n_states.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def states_by_length(length: float, symbols: int, zeta: float = 0.1) -> int:
+    r"""Return the number of states for a sequence of given length.
+
+    .. math:: n = \left\lfloor \tfrac12 \left(\sqrt{m^2 + 4(L\zeta + m + 1)} - m\right) \right\rfloor + 1
+
+    The root of :math:`(n - 1)(n + m + 1) = L \zeta` (Jebara, Kondor & Howard 2004, sec. 8.2), at least two.
+    """
+    return int((math.sqrt(symbols**2 + 4.0 * (length * zeta + symbols + 1)) - symbols) / 2.0) + 1
+
+
+def _smoothed(theta: Floats, raw: Floats, pseudocounts: Floats) -> Floats:
+    """Return rows proportional to expected counts plus pseudocounts; rows never visited stay as they are."""
+    counts = (theta * raw).reshape(theta.shape) + pseudocounts
+    total = counts.sum(axis=-1, keepdims=True)
+    return np.divide(counts, total, out=np.array(theta), where=total > 0)
+
+
+def _better(old: Run, new: Run, own: bool) -> Run:
+    """Return, model by model, the run with the higher objective."""
+    wins = new.objective > old.objective
+    if not own:
+        return new if wins[0] else old
+    models = [(new if win else old).model[i] for i, win in enumerate(wins)]
+    return Run(
+        HMM.stack(models),
+        np.where(wins, new.objective, old.objective),
+        np.where(wins, new.n_iter, old.n_iter),
+        np.where(wins, new.converged, old.converged),
+        old.history,
+    )

@@ -1,0 +1,124 @@
+"""First guesses for EM on hidden Markov models, for one model of all objects or one per object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genkern.core.kmeans import kmeans_each
+from genkern.models.estimator import LeafEstimator, one_hot
+from genkern.models.hmm import HMM
+from genkern.objects import Packed
+from genkern.validation import Floats
+
+SMOOTHING = 1.0  # added to every transition counted between labels: a first guess must not forbid anything
+
+
+class Plan:
+    """What a first guess needs to know: the data, the states, what may follow what, and the random streams.
+
+    ``own`` asks for one model per object, with one random stream each.
+    """
+
+    def __init__(self, packed: Packed, n: int, structure: str, own: bool, streams: list[np.random.Generator]):
+        self.packed, self.n, self.structure, self.own, self.streams = packed, n, structure, own, streams
+        self.batch = (packed.n_objects,) if own else ()
+        self.groups = packed.offsets if own else np.array([0, len(packed.values)])
+
+    def uniforms(self, *shape: int) -> Floats:
+        """Return uniform numbers (P,) + shape, row i from stream i."""
+        return np.stack([stream.random(shape) for stream in self.streams])
+
+
+def allowed(structure: str, n: int) -> tuple[Floats, Floats]:
+    """Return masks of the start (n,) and transitions (n, n) that a structure allows."""
+    if structure == "ergodic":
+        return np.ones(n), np.ones((n, n))
+    start = np.zeros(n)
+    start[0] = 1.0
+    return start, np.eye(n) + np.eye(n, k=1)
+
+
+def first_guess(plan: Plan, emission: LeafEstimator, init: str, ending: str | None) -> HMM:
+    """Return the HMM (or stack of own HMMs) from which EM starts."""
+    labels = {"random": lambda _: None, "segmental": _segments, "kmeans": _clusters}[init](plan)
+    start_mask, step_mask = allowed(plan.structure, plan.n)
+    if labels is None:
+        start, steps = _random_chain(plan, start_mask, step_mask)
+        emissions = _random_emissions(plan, emission)
+    else:
+        start, steps = _labelled_chain(plan, labels, start_mask, step_mask)
+        emissions = emission.estimate(plan.packed, one_hot(labels, plan.n), plan.own)
+    lengths = plan.packed.lengths if plan.own else np.array([plan.packed.lengths.mean()])
+    shape = (*plan.batch, plan.n)
+    end = stop = None
+    if ending == "end":
+        end = np.full(shape, 1.0 / plan.n)
+    elif ending == "stop":
+        stop = np.broadcast_to(1.0 / (1.0 + lengths)[:, None], (len(lengths), plan.n)).reshape(shape)
+        steps = steps * (1.0 - stop[..., None])
+    return HMM(start, steps, emissions, end=end, stop=stop)
+
+
+def _segments(plan: Plan) -> NDArray[np.int64]:
+    """Return labels that cut every object into n equal segments."""
+    lengths = np.repeat(plan.packed.lengths, plan.packed.lengths)
+    position = np.arange(len(plan.packed.values)) - np.repeat(plan.packed.offsets[:-1], plan.packed.lengths)
+    return position * plan.n // lengths
+
+
+def _clusters(plan: Plan) -> NDArray[np.int64]:
+    """Return labels by k-means on the vectors of each object (or of all); missing entries count as the mean."""
+    values = plan.packed.values
+    seen = ~np.isnan(values)
+    count = np.maximum(np.add.reduceat(seen, plan.groups[:-1], axis=0, dtype=np.float64), 1.0)
+    mean = np.add.reduceat(np.where(seen, values, 0.0), plan.groups[:-1], axis=0) / count
+    filled = np.where(seen, values, np.repeat(mean, np.diff(plan.groups), axis=0))
+    return kmeans_each(filled, plan.groups, plan.n, plan.uniforms(plan.n))
+
+
+def _labelled_chain(
+    plan: Plan, labels: NDArray[np.int64], start_mask: Floats, step_mask: Floats
+) -> tuple[Floats, Floats]:
+    """Return start (batch, n) and transitions (batch, n, n) from smoothed counts of labels."""
+    n, packed = plan.n, plan.packed
+    owner = np.arange(packed.n_objects) if plan.own else np.zeros(packed.n_objects, np.int64)
+    rows = len(plan.streams)
+    first = np.bincount(owner * n + labels[packed.offsets[:-1]], minlength=rows * n).reshape(rows, n)
+    inside = np.ones(len(labels), bool)
+    inside[packed.offsets[:-1]] = False
+    here = np.flatnonzero(inside)
+    cells = (np.repeat(owner, packed.lengths)[here] * n + labels[here - 1]) * n + labels[here]
+    steps = np.bincount(cells, minlength=rows * n * n).reshape(rows, n, n)
+    return _normalised(plan, first, steps, start_mask, step_mask)
+
+
+def _random_chain(plan: Plan, start_mask: Floats, step_mask: Floats) -> tuple[Floats, Floats]:
+    """Return random start and transitions (flat Dirichlet rows)."""
+    exponential = -np.log1p(-plan.uniforms(plan.n + 1, plan.n))
+    return _normalised(plan, exponential[:, 0], exponential[:, 1:], start_mask, step_mask, smoothing=1e-3)
+
+
+def _normalised(
+    plan: Plan, first: Any, steps: Any, start_mask: Floats, step_mask: Floats, smoothing: float = SMOOTHING
+) -> tuple[Floats, Floats]:
+    start = (first + smoothing) * start_mask
+    rows = (steps + smoothing) * step_mask
+    start = start / start.sum(axis=-1, keepdims=True)
+    rows = rows / rows.sum(axis=-1, keepdims=True)
+    return start.reshape((*plan.batch, plan.n)), rows.reshape((*plan.batch, plan.n, plan.n))
+
+
+def _random_emissions(plan: Plan, emission: LeafEstimator) -> Any:
+    """Return emissions fitted to random soft assignments of the points to states.
+
+    Every point is given to the states with random weights, one of which dominates: the states start near the mean of
+    the data, and apart from one another.
+    """
+    weights = np.concatenate(
+        [stream.random((count, plan.n)) for stream, count in zip(plan.streams, np.diff(plan.groups))]
+    )
+    weights = weights**4
+    return emission.estimate(plan.packed, weights / weights.sum(axis=1, keepdims=True), plan.own)

@@ -1,0 +1,76 @@
+r"""Coordinates on the probability simplex, and what they do to derivatives.
+
+With raw derivatives :math:`g_i = \partial \log p / \partial \theta_i` of a row :math:`\theta` and
+:math:`S = \sum_j \theta_j g_j`:
+
+* ``ratio``: :math:`\theta_i = \eta_i / \sum_j \eta_j`, taken at :math:`\sum_j \eta_j = 1`:
+  :math:`\partial_{\eta_i} = g_i - S` (Tsuda et al. 2002, eq. A.6)
+* ``softmax``: :math:`\theta_i \propto e^{\eta_i}`: :math:`\theta_i (g_i - S)`
+* ``sqrt``: :math:`\theta_i \propto \eta_i^2`: :math:`2 \sqrt{\theta_i} (g_i - S)`
+* ``raw``: :math:`g_i`, the derivative off the simplex, whose mean is not zero
+
+No division by a parameter takes place, so zero probabilities are legal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import softmax
+
+from genkern.validation import Floats
+
+
+def gradient(raw: Floats, theta: Floats, coordinates: str) -> Floats:
+    """Return derivatives of rows (..., m) in the named coordinates from raw ones."""
+    if coordinates == "raw":
+        return raw
+    projected: Floats = raw - (theta * raw).sum(axis=-1, keepdims=True)
+    return projected * jacobian(theta, coordinates)
+
+
+def jacobian(theta: Floats, coordinates: str) -> Floats:
+    """Return the element-wise factor that turns a projected raw derivative into the named coordinates'."""
+    if coordinates == "softmax":
+        return theta
+    if coordinates == "sqrt":
+        return 2.0 * np.sqrt(theta)
+    return np.ones_like(theta)
+
+
+def coordinates_of(theta: Floats, coordinates: str) -> Floats:
+    """Return the coordinates of rows (..., m); zeros become -inf in softmax coordinates."""
+    if coordinates == "softmax":
+        with np.errstate(divide="ignore"):
+            logs: Floats = np.log(theta)
+        return logs
+    return np.sqrt(theta) if coordinates == "sqrt" else theta
+
+
+def from_coordinates(eta: Floats, coordinates: str) -> Floats:
+    """Return rows (..., m) from their coordinates; raw ones are taken as they are, summing to one or not."""
+    if coordinates == "softmax":
+        rows: Floats = softmax(eta, axis=-1)
+        return rows
+    if coordinates == "raw":
+        return eta
+    weights = eta**2 if coordinates == "sqrt" else eta
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def information(theta: Floats, draws: Floats, coordinates: str) -> Floats:
+    r"""Return the Fisher information (..., m, m) of ``draws`` (...) categorical draws from each row (..., m).
+
+    :math:`N J (\mathrm{diag}(1/\theta) - 11^T) J`, with J the ``jacobian``: :math:`N (\mathrm{diag}\,\theta -
+    \theta\theta^T)` in softmax coordinates. In ratio coordinates zero parameters have infinite information.
+    """
+    scale = {"softmax": theta, "sqrt": np.full_like(theta, 4.0)}.get(coordinates)
+    if scale is None:
+        with np.errstate(divide="ignore"):
+            scale = 1.0 / theta
+    factor = jacobian(theta, coordinates)
+    matrix = -factor[..., :, None] * factor[..., None, :]
+    index = np.arange(theta.shape[-1])
+    matrix[..., index, index] += scale
+    visited = draws > 0  # an unreachable row carries no information, and inf * 0 is no number
+    matrix[~visited] = 0.0
+    return matrix * np.where(visited, draws, 1.0)[..., None, None]
