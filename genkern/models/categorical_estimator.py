@@ -52,7 +52,7 @@ class CategoricalEstimator(LeafEstimator):
         """Return the estimator with the alphabet of all of X."""
         if self.alphabet is not None:
             return self
-        return clone(self).set_params(alphabet=self.pack(X).alphabet, missing=None)  # type: ignore[no-any-return]
+        return clone(self).set_params(alphabet=self.pack(X).alphabet, missing=None)
 
     def reference(self, packed: Packed, n: int, own: bool) -> Categorical:
         """Return uniform members."""

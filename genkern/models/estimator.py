@@ -66,7 +66,7 @@ class LeafEstimator(ModelEstimator):
     def estimate(self, packed: Packed, weights: Floats, own: bool) -> Leaf:
         """Return the stack fitted to weighted points (N, n), for each object or for all together."""
         leaf = self.reference(packed, weights.shape[1], own)
-        return self.maximize_blocks(leaf.weigh(packed, weights, totals=not own), leaf)  # type: ignore[no-any-return]
+        return self.maximize_blocks(leaf.weigh(packed, weights, totals=not own), leaf)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit one model to the points of all bags.

@@ -31,8 +31,9 @@ class Gaussian(Leaf):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from genkern import Gaussian
-    >>> Gaussian([0.0, 0.0], 1.0).log_prob([[0.0, 0.0]]).round(4)
+    >>> Gaussian([0.0, 0.0], 1.0).log_prob(np.zeros((1, 2))).round(4)
     array([-1.8379])
     """
 
@@ -72,11 +73,8 @@ class Gaussian(Leaf):
 
     def pack(self, X: Any, sequences: bool = True) -> Packed:
         """Encode series (or bags) of vectors with d channels."""
-        packed = pack_series(X, "Gaussian") if sequences else pack_points(X, "Gaussian")
         d = self.mean.shape[-1]
-        if packed.values.shape[1] != d:
-            raise ValueError(f"Gaussian: objects must have {d} channels, as the model. Got {packed.values.shape[1]}.")
-        return packed
+        return pack_series(X, "Gaussian", n_channels=d) if sequences else pack_points(X, "Gaussian", n_features=d)
 
     def _normals(self, rows: int) -> core.Normals:
         """Return means and (co)variances as arrays with leading axes (rows, n)."""

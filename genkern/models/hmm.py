@@ -233,7 +233,7 @@ class HMM(Model):
     def _expected_visits(self, lengths: NDArray[Any]) -> tuple[Floats, Floats]:
         """Return the expected number of visits to, and of transitions out of, each state, averaged over lengths."""
         if self.stop is not None:
-            forever: Floats = np.linalg.solve(np.eye(self.n_states) - self.transitions.T, self.start)
+            forever = np.asarray(np.linalg.solve(np.eye(self.n_states) - self.transitions.T, self.start), np.float64)
             return forever, forever
         occupancy = self.start
         visits, departures = np.zeros(self.n_states), np.zeros(self.n_states)

@@ -29,9 +29,9 @@ INITS = ("auto", "random", "segmental", "kmeans")
 
 
 class Run(NamedTuple):
-    """The outcome of EM for P models: the stack, objectives (P,), steps (P,), convergence (P,), history."""
+    """The outcome of EM for P models: the models, objectives (P,), steps (P,), convergence (P,), summed history."""
 
-    model: HMM
+    models: list[HMM]
     objective: Floats
     n_iter: NDArray[np.int64]
     converged: NDArray[np.bool_]
@@ -53,7 +53,7 @@ class HMMEstimator(ModelEstimator):
         Restarts from different first guesses; the best is kept.
     max_iter : int, default=100
         Largest number of EM steps.
-    tol : float, default=1e-5
+    tol : float, default=1e-4
         EM stops when a step gains less than this per observation. Zero runs all steps.
     pseudocount : float, default=0.01
         Added to every allowed start, transition and stop count, and to symbol counts if ``emission`` is a name.
@@ -101,7 +101,7 @@ class HMMEstimator(ModelEstimator):
         *,
         n_init: int = 1,
         max_iter: int = 100,
-        tol: float = 1e-5,
+        tol: float = 1e-4,
         pseudocount: float = 0.01,
         init: Any = "auto",
         structure: str = "ergodic",
@@ -145,11 +145,11 @@ class HMMEstimator(ModelEstimator):
         self._check_parameters()
         remember_width(self, X, reset=True)
         emission = self._emission_for(X)
-        packed = emission.pack(X, sequences=True)
+        packed = self._pack(emission, X)
         n = self._states(emission, packed, float(np.median(packed.lengths)))
         seeds = [np.random.SeedSequence([self._seed()])]
         run = self._best(emission, packed, n, seeds, own=False)
-        self.model_, self.history_ = run.model, run.history
+        self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
         self._warn_unconverged(run.converged)
         return self
@@ -158,7 +158,7 @@ class HMMEstimator(ModelEstimator):
         """Return one model per sequence; each depends on its sequence alone (and the alphabet of all)."""
         self._check_parameters()
         emission = self._emission_for(X)
-        packed = emission.pack(X, sequences=True)
+        packed = self._pack(emission, X)
         sizes = np.array([self._states(emission, packed, length) for length in packed.lengths])
         seed = self._seed()
         seeds = [np.random.SeedSequence([seed, int(digest, 16)]) for digest in object_digests(packed)]
@@ -170,8 +170,8 @@ class HMMEstimator(ModelEstimator):
                 report(f"HMMEstimator: fitting {len(group)} models of {n} states")
             run = self._best(emission, packed.take(group), int(n), [seeds[i] for i in group], own=True)
             converged[group] = run.converged
-            for place, i in enumerate(group):
-                models[i] = run.model[place]
+            for i, model in zip(group, run.models, strict=True):
+                models[i] = model
         self._warn_unconverged(converged)
         return models
 
@@ -185,9 +185,11 @@ class HMMEstimator(ModelEstimator):
 
     def resolve(self, X: Any) -> HMMEstimator:
         """Return an estimator that fits parts of X as it would fit the whole (same alphabet)."""
-        return clone(self).set_params(  # type: ignore[no-any-return]
-            emission=self._emission_for(X).resolve(X), min_covar=None
-        )
+        return clone(self).set_params(emission=self._emission_for(X).resolve(X), min_covar=None)
+
+    def pack(self, X: Any) -> Packed:
+        """Encode raw sequences as ``fit`` does."""
+        return self._pack(self._emission_for(X), X)
 
     # --- what is to be fitted
 
@@ -228,7 +230,18 @@ class HMMEstimator(ModelEstimator):
             return self.emission
         return self._named_emission(type(model.emissions).__name__.lower())
 
+    def _pack(self, emission: LeafEstimator, X: Any) -> Packed:
+        """Encode X, with the alphabet of the model to start from if there is one."""
+        return self.init.pack(X) if isinstance(self.init, HMM) else emission.pack(X, sequences=True)
+
     def _states(self, emission: Any, packed: Packed, length: float) -> int:
+        if isinstance(self.init, HMM):
+            if self.n_states not in ("auto", self.init.n_states):
+                raise ValueError(
+                    f"HMMEstimator: 'init' has {self.init.n_states} states and n_states is {self.n_states}; make them "
+                    "agree, or leave n_states='auto'."
+                )
+            return self.init.n_states
         if self.n_states == "auto":
             return states_by_length(length, emission.n_free(packed), self.zeta)
         return int(self.n_states)
@@ -251,7 +264,7 @@ class HMMEstimator(ModelEstimator):
             run = self._em(emission, packed, guess, own)
             if self.verbose:
                 report(f"HMMEstimator: run {restart + 1} of {self.n_init}: {run.objective.sum():.6g}")
-            best = run if best is None else _better(best, run, own)
+            best = run if best is None else _better(best, run)
         assert best is not None
         return best
 
@@ -278,7 +291,7 @@ class HMMEstimator(ModelEstimator):
         for step in range(self.max_iter + 1):
             last = step == self.max_iter
             statistics = None if last else model.statistics(packed, totals=not own, n_jobs=self.n_jobs)
-            log_prob = self._log_prob(model, packed, own) if statistics is None else statistics.log_prob
+            log_prob = self._log_prob(model, packed) if statistics is None else statistics.log_prob
             value = (log_prob if own else log_prob.sum()) + self._log_prior(emission, model)
             value = np.atleast_1d(value)
             gain = value - objective[active]
@@ -297,10 +310,10 @@ class HMMEstimator(ModelEstimator):
             model = self._maximize(emission, statistics)
             if leaving.any():
                 active, model, packed = active[~leaving], model[~leaving], packed.take(~leaving)
-        final: Any = HMM.stack(done) if own else done[0]
-        return Run(final, objective, steps, converged | (self.tol == 0), history)
+        return Run(done, objective, steps, converged, history)
 
-    def _log_prob(self, model: HMM, packed: Packed, own: bool) -> Floats:
+    def _log_prob(self, model: HMM, packed: Packed) -> Floats:
+        """Return the log-likelihood of each object under the model, or under its own."""
         evidence = model.emissions.evidence(packed)
         return core.log_prob(model.chains(), evidence, packed.offsets, n_jobs=self.n_jobs)
 
@@ -334,8 +347,8 @@ class HMMEstimator(ModelEstimator):
         return HMM._restore(start, steps, emissions, end, stop)
 
     def _warn_unconverged(self, converged: NDArray[np.bool_]) -> None:
-        if converged.all() or self.max_iter == 0:
-            return
+        if converged.all() or self.tol == 0 or self.max_iter == 0:
+            return  # tol=0 asks for all steps, whatever they gain
         warnings.warn(
             f"HMMEstimator: {(~converged).sum()} of {len(converged)} models did not converge in {self.max_iter} steps "
             f"(a step still gained more than tol={self.tol:g} per observation). Raise max_iter, raise tol, or lower "
@@ -362,16 +375,13 @@ def _smoothed(theta: Floats, raw: Floats, pseudocounts: Floats) -> Floats:
     return np.divide(counts, total, out=np.array(theta), where=total > 0)
 
 
-def _better(old: Run, new: Run, own: bool) -> Run:
-    """Return, model by model, the run with the higher objective."""
+def _better(old: Run, new: Run) -> Run:
+    """Return, model by model, the run with the higher objective, and the history of the run that wins most."""
     wins = new.objective > old.objective
-    if not own:
-        return new if wins[0] else old
-    models = [(new if win else old).model[i] for i, win in enumerate(wins)]
     return Run(
-        HMM.stack(models),
+        [(new if win else old).models[i] for i, win in enumerate(wins)],
         np.where(wins, new.objective, old.objective),
         np.where(wins, new.n_iter, old.n_iter),
         np.where(wins, new.converged, old.converged),
-        old.history,
+        (new if wins.mean() > 0.5 else old).history,
     )

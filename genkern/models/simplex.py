@@ -70,7 +70,8 @@ def information(theta: Floats, draws: Floats, coordinates: str) -> Floats:
     factor = jacobian(theta, coordinates)
     matrix = -factor[..., :, None] * factor[..., None, :]
     index = np.arange(theta.shape[-1])
-    matrix[..., index, index] += scale
+    others = theta @ (1.0 - np.eye(theta.shape[-1]))  # 1 - theta, without its rounding error near one
+    matrix[..., index, index] = scale * others
     visited = draws > 0  # an unreachable row carries no information, and inf * 0 is no number
     matrix[~visited] = 0.0
     return matrix * np.where(visited, draws, 1.0)[..., None, None]

@@ -1,0 +1,203 @@
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from genkern import Categorical, CategoricalEstimator, Gaussian, GaussianEstimator, check_score
+from genkern.models.base import Model
+from tests.cases import point_density, random_leaf, random_sequence
+
+FAMILIES = ("categorical", "isotropic", "diagonal", "full")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_log_density_is_that_of_scipy(family):
+    rng = np.random.default_rng(0)
+    leaf = random_leaf(rng, family, (3,))
+    points = random_sequence(rng, family, 20, missing=0.3)
+    expected = [[np.log(point_density(leaf, k, x)) for k in range(3)] for x in points]
+    np.testing.assert_allclose(leaf.log_density(points), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_own_log_density_takes_each_objects_members(family):
+    rng = np.random.default_rng(1)
+    stack = random_leaf(rng, family, (2, 3))
+    X = [random_sequence(rng, family, 4), random_sequence(rng, family, 5)]
+    packed = stack.pack(X, sequences=True)
+    if family == "categorical":
+        evidence = stack.evidence(packed)
+        own = np.log(evidence.table.reshape(2, 3, 3)[np.repeat([0, 1], [4, 5]), packed.values])
+    else:
+        own = stack.own_log_density(packed)
+    np.testing.assert_allclose(own[:4], stack[0].log_density(packed.values[:4]), rtol=1e-12)
+    np.testing.assert_allclose(own[4:], stack[1].log_density(packed.values[4:]), rtol=1e-12)
+
+
+def test_gaussian_density_integrates_to_one():
+    model = Gaussian([0.3, -0.2], [[1.0, 0.4], [0.4, 0.7]])
+
+    def density(point):
+        return np.exp(model.log_density(point)[0])
+
+    total, _ = integrate.dblquad(lambda y, x: density(np.array([[x, y]])), -6, 6, -6, 6, epsabs=1e-5)
+    assert total == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_scores_of_bags_match_differences(family):
+    rng = np.random.default_rng(2)
+    model = random_leaf(rng, family, (), 2)
+    X = [random_sequence(rng, family, 3, 2, missing=0.3), random_sequence(rng, family, 1, 2)]
+    assert max(check_score(model, X).values()) < 1e-7
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sample_and_density_agree(family):
+    rng = np.random.default_rng(3)
+    model = random_leaf(rng, family, (), 2)
+    bags = model.sample(4000, length=1, rng=4)
+    if family == "categorical":
+        counts = np.bincount(np.ravel(bags), minlength=2)
+        assert stats.chisquare(counts, 4000 * model.probs).pvalue > 1e-3
+    else:
+        # The Mahalanobis distance of a Gaussian vector is chi-square distributed.
+        gaps = np.concatenate(bags) - model.mean
+        cov = {"isotropic": lambda c: c * np.eye(2), "diagonal": np.diag, "full": lambda c: c}[family](model.cov)
+        squares = np.einsum("ta,ab,tb->t", gaps, np.linalg.inv(cov), gaps)
+        assert stats.kstest(squares, stats.chi2(2).cdf).pvalue > 1e-3
+        correlation = gaps.T @ gaps / len(gaps)
+        np.testing.assert_allclose(correlation, cov, atol=0.2)
+
+
+def test_ambiguity_code_has_its_members_probability_and_passes_derivatives_on():
+    model = Categorical([0.1, 0.2, 0.3, 0.4], alphabet="dna")
+    np.testing.assert_allclose(np.exp(model.log_prob(["R", "N", "A", "y"])), [0.4, 1.0, 0.1, 0.6], rtol=1e-12)
+    assert max(check_score(model, ["ARN", "yyK-"]).values()) < 1e-7
+
+
+def test_categorical_estimate_is_smoothed_frequency():
+    model = CategoricalEstimator(pseudocount=0.5).fit(["abba", "c"]).model_
+    np.testing.assert_allclose(model.probs, np.array([2.5, 2.5, 1.5]) / 6.5, rtol=1e-12)
+
+
+def test_categorical_estimate_with_ambiguous_symbols_is_the_likelihoods_maximum():
+    X = ["AAR", "GTN", "R"]
+    estimator = CategoricalEstimator("dna", pseudocount=0.0)
+    model = estimator.fit(X).model_
+    best = model.log_prob(X).sum()
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        other = 0.99 * model.probs + 0.01 * rng.dirichlet(np.ones(4))
+        assert Categorical(other, "dna").log_prob(X).sum() <= best + 1e-9
+
+
+@pytest.mark.parametrize("covariance", ["isotropic", "diagonal", "full"])
+def test_gaussian_estimate_is_mean_and_covariance(covariance):
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((50, 3)) @ rng.standard_normal((3, 3)) + 100.0
+    model = GaussianEstimator(covariance, min_covar=0.0).fit(X).model_
+    np.testing.assert_allclose(model.mean, X.mean(axis=0), rtol=1e-12)
+    expected = np.cov(X.T, bias=True)
+    if covariance != "full":
+        expected = np.diag(expected) if covariance == "diagonal" else np.trace(expected) / 3
+    np.testing.assert_allclose(model.cov, expected, rtol=1e-9)
+
+
+def test_gaussian_estimate_with_missing_entries_is_the_likelihoods_maximum():
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((40, 2)) @ [[1.0, 0.8], [0.0, 0.6]]
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X = X[~np.isnan(X).all(axis=1)]
+    model = GaussianEstimator("full", min_covar=0.0).fit(X).model_
+    # At the maximum the derivatives of the total log-likelihood vanish.
+    np.testing.assert_allclose(model.log_prob_grad(X).sum(axis=0), 0.0, atol=1e-5)
+
+
+def test_gaussian_floor_is_kept_and_constant_data_are_legal():
+    model = GaussianEstimator("full", min_covar=0.01).fit(np.ones((5, 2))).model_
+    assert np.linalg.eigvalsh(model.cov).min() == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_fit_each_equals_fits_one_by_one(family):
+    rng = np.random.default_rng(7)
+    X = [random_sequence(rng, family, length) for length in (5, 9, 4)]
+    estimator = CategoricalEstimator(3) if family == "categorical" else GaussianEstimator(family)
+    for x, model in zip(X, estimator.fit_each(X)):
+        alone = estimator.fit([x]).model_
+        assert type(model) is type(alone)
+        for name in ("probs",) if family == "categorical" else ("mean", "cov"):
+            np.testing.assert_allclose(getattr(model, name), getattr(alone, name), rtol=1e-12)
+
+
+def test_maximize_gives_the_fit():
+    X = ["abba", "c"]
+    estimator = CategoricalEstimator("abc", pseudocount=0.1)
+    statistics = Categorical([0.2, 0.3, 0.5], "abc").statistics(X)
+    np.testing.assert_allclose(estimator.maximize(statistics).probs, estimator.fit(X).model_.probs, rtol=1e-12)
+
+
+# --- values
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_values_are_frozen_equal_by_content_and_pickle(family):
+    leaf = random_leaf(np.random.default_rng(8), family, (2, 3))
+    twin = random_leaf(np.random.default_rng(8), family, (2, 3))
+    assert leaf == twin
+    assert hash(leaf) == hash(twin)
+    assert leaf != leaf[0]
+    for copied in (pickle.loads(pickle.dumps(leaf)), copy.deepcopy(leaf)):
+        assert copied == leaf
+        for name in leaf._fields:
+            value = getattr(copied, name)
+            if isinstance(value, np.ndarray):
+                assert not value.flags.writeable
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        leaf.mean = 0
+    assert Model.stack.__func__(type(leaf), [leaf[0], leaf[1]]) == leaf
+    with pytest.raises(TypeError, match="no len"):
+        len(leaf[0, 0])
+
+
+def test_values_do_not_alias_the_callers_arrays():
+    probs = np.array([0.5, 0.5])
+    model = Categorical(probs)
+    probs[0] = 0.9
+    np.testing.assert_array_equal(model.probs, [0.5, 0.5])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("coordinates", ["softmax", "ratio", "sqrt", "raw"])
+def test_parameters_round_trip(family, coordinates):
+    leaf = random_leaf(np.random.default_rng(9), family, (3,))
+    vector = leaf.parameters(coordinates)
+    assert len(vector) == len(leaf.parameter_names)
+    back = leaf.with_parameters(vector, coordinates)
+    for name in leaf._fields:
+        if isinstance(getattr(leaf, name), np.ndarray):
+            np.testing.assert_allclose(getattr(back, name), getattr(leaf, name), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Categorical([0.5, 0.6]), "sum to 1.*divide it by its sum"),
+        (lambda: Categorical([-0.5, 1.5]), "negative"),
+        (lambda: Categorical([0.5, 0.5], alphabet="dna"), "4 symbols"),
+        (lambda: Gaussian([0.0, 0.0], [[1.0, 0.5], [0.2, 1.0]]), "symmetric"),
+        (lambda: Gaussian([0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]]), "positive semi-definite"),
+        (lambda: Gaussian([0.0, 0.0], [1.0, -1.0]), "negative"),
+        (lambda: Gaussian([0.0, 0.0], [1.0, 1.0, 1.0]), "isotropic"),
+        (lambda: Gaussian([0.0, np.nan], 1.0), "finite"),
+        (lambda: Gaussian([0.0, 0.0], [1.0, 0.0]).log_prob(np.zeros((1, 2))), "singular.*min_covar"),
+        (lambda: Gaussian([0.0, 0.0], 1.0).log_prob(np.zeros((1, 3))), "2"),
+        (lambda: Categorical([1.0, 0.0], "ab").statistics(["a", "ab"]), "object 1 has probability zero"),
+    ],
+)
+def test_errors_say_what_and_what_to_do(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
