@@ -20,6 +20,7 @@ from genkern.models.estimator import LeafEstimator, ModelEstimator
 from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm import HMM, emission_blocks
 from genkern.models.hmm_start import Plan, allowed, first_guess
+from genkern.models.streams import Keys, derive, keys_of
 from genkern.objects import Packed, kind_of, object_digests, remember_width
 from genkern.progress import report
 from genkern.validation import Floats, check_int, check_number, check_option
@@ -147,8 +148,7 @@ class HMMEstimator(ModelEstimator):
         emission = self._emission_for(X)
         packed = self._pack(emission, X)
         n = self._states(emission, packed, float(np.median(packed.lengths)))
-        seeds = [np.random.SeedSequence([self._seed()])]
-        run = self._best(emission, packed, n, seeds, own=False)
+        run = self._best(emission, packed, n, np.array([self._seed()], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
         self._warn_unconverged(run.converged)
@@ -160,15 +160,14 @@ class HMMEstimator(ModelEstimator):
         emission = self._emission_for(X)
         packed = self._pack(emission, X)
         sizes = np.array([self._states(emission, packed, length) for length in packed.lengths])
-        seed = self._seed()
-        seeds = [np.random.SeedSequence([seed, int(digest, 16)]) for digest in object_digests(packed)]
+        keys = keys_of(self._seed(), object_digests(packed))
         models: list[Any] = [None] * packed.n_objects
         converged = np.ones(packed.n_objects, bool)
         for n in np.unique(sizes):
             group = np.flatnonzero(sizes == n)
             if self.verbose:
                 report(f"HMMEstimator: fitting {len(group)} models of {n} states")
-            run = self._best(emission, packed.take(group), int(n), [seeds[i] for i in group], own=True)
+            run = self._best(emission, packed.take(group), int(n), keys[group], own=True)
             converged[group] = run.converged
             for i, model in zip(group, run.models, strict=True):
                 models[i] = model
@@ -253,14 +252,11 @@ class HMMEstimator(ModelEstimator):
 
     # --- EM
 
-    def _best(
-        self, emission: LeafEstimator, packed: Packed, n: int, seeds: list[np.random.SeedSequence], own: bool
-    ) -> Run:
+    def _best(self, emission: LeafEstimator, packed: Packed, n: int, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs, chosen for each model by its objective."""
         best: Run | None = None
         for restart in range(self.n_init):
-            streams = [np.random.default_rng(seed.spawn(1)[0]) for seed in seeds]
-            guess = self._guess(Plan(packed, n, self.structure, own, streams), emission)
+            guess = self._guess(Plan(packed, n, self.structure, own, derive(keys, restart)), emission)
             run = self._em(emission, packed, guess, own)
             if self.verbose:
                 report(f"HMMEstimator: run {restart + 1} of {self.n_init}: {run.objective.sum():.6g}")

@@ -10,26 +10,29 @@ from numpy.typing import NDArray
 from genkern.core.kmeans import kmeans_each
 from genkern.models.estimator import LeafEstimator, one_hot
 from genkern.models.hmm import HMM
+from genkern.models.streams import Keys, derive, uniforms
 from genkern.objects import Packed
 from genkern.validation import Floats
 
+EMISSION_SALT = 1  # emissions draw from another stream than the chain
 SMOOTHING = 1.0  # added to every transition counted between labels: a first guess must not forbid anything
 
 
 class Plan:
-    """What a first guess needs to know: the data, the states, what may follow what, and the random streams.
+    """What a first guess needs to know: the data, the states, what may follow what, and keys of random numbers.
 
-    ``own`` asks for one model per object, with one random stream each.
+    ``own`` asks for one model per object; there is one key per model.
     """
 
-    def __init__(self, packed: Packed, n: int, structure: str, own: bool, streams: list[np.random.Generator]):
-        self.packed, self.n, self.structure, self.own, self.streams = packed, n, structure, own, streams
+    def __init__(self, packed: Packed, n: int, structure: str, own: bool, keys: Keys):
+        self.packed, self.n, self.structure, self.own, self.keys = packed, n, structure, own, keys
         self.batch = (packed.n_objects,) if own else ()
         self.groups = packed.offsets if own else np.array([0, len(packed.values)])
 
     def uniforms(self, *shape: int) -> Floats:
-        """Return uniform numbers (P,) + shape, row i from stream i."""
-        return np.stack([stream.random(shape) for stream in self.streams])
+        """Return uniform numbers (P,) + shape, row i from key i."""
+        count = int(np.prod(shape))
+        return uniforms(self.keys[:, None], np.arange(count)).reshape((-1, *shape))
 
 
 def allowed(structure: str, n: int) -> tuple[Floats, Floats]:
@@ -85,7 +88,7 @@ def _labelled_chain(
     """Return start (batch, n) and transitions (batch, n, n) from smoothed counts of labels."""
     n, packed = plan.n, plan.packed
     owner = np.arange(packed.n_objects) if plan.own else np.zeros(packed.n_objects, np.int64)
-    rows = len(plan.streams)
+    rows = len(plan.keys)
     first = np.bincount(owner * n + labels[packed.offsets[:-1]], minlength=rows * n).reshape(rows, n)
     inside = np.ones(len(labels), bool)
     inside[packed.offsets[:-1]] = False
@@ -117,8 +120,8 @@ def _random_emissions(plan: Plan, emission: LeafEstimator) -> Any:
     Every point is given to the states with random weights, one of which dominates: the states start near the mean of
     the data, and apart from one another.
     """
-    weights = np.concatenate(
-        [stream.random((count, plan.n)) for stream, count in zip(plan.streams, np.diff(plan.groups))]
-    )
-    weights = weights**4
+    sizes = np.diff(plan.groups)
+    places = np.arange(len(plan.packed.values)) - np.repeat(plan.groups[:-1], sizes)
+    keys = np.repeat(derive(plan.keys, EMISSION_SALT), sizes)
+    weights = uniforms(keys[:, None], places[:, None] * plan.n + np.arange(plan.n)) ** 4
     return emission.estimate(plan.packed, weights / weights.sum(axis=1, keepdims=True), plan.own)

@@ -1,0 +1,41 @@
+"""Random numbers for many objects at once, each object's a function of its own key."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genkern.validation import Floats
+
+Keys = NDArray[np.uint64]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def uniforms(keys: Keys, counters: NDArray[np.integer]) -> Floats:
+    """Return uniform numbers in [0, 1), one for each pair of a key and a counter (they broadcast).
+
+    SplitMix64: a counter-based generator, so that the numbers of an object need no state and no loop.
+    """
+    with np.errstate(over="ignore"):
+        mixed = _mix(_mix(keys) + counters.astype(np.uint64) * _GOLDEN)
+    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def derive(keys: Keys, salt: int) -> Keys:
+    """Return keys of independent streams, e.g. one for every restart."""
+    with np.errstate(over="ignore"):
+        return _mix(keys ^ _mix(np.array([salt], np.uint64) * _GOLDEN))
+
+
+def keys_of(seed: int, digests: list[str]) -> Keys:
+    """Return one key per object from a seed and the objects' content digests."""
+    content = np.array([int(digest[:16], 16) for digest in digests], np.uint64)
+    return derive(content, seed)
+
+
+def _mix(z: Keys) -> Keys:
+    """Return the finaliser of SplitMix64."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
