@@ -22,9 +22,7 @@ def check_array(
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"{who}: '{name}' must be an array of numbers. Got {type(value).__name__}: {error}"
-        ) from None
+        raise TypeError(f"{who}: '{name}' must be an array of numbers. Got {type(value).__name__}: {error}") from None
     if ndim is not None and array.ndim != ndim:
         raise ValueError(f"{who}: '{name}' must have {ndim} dimensions. Got shape {array.shape} instead.")
     if shape is not None and array.shape != shape:
@@ -35,9 +33,7 @@ def check_array(
     return array
 
 
-def check_probabilities(
-    value: ArrayLike, name: str, who: str, shape: tuple[int, ...] | None = None
-) -> Floats:
+def check_probabilities(value: ArrayLike, name: str, who: str, shape: tuple[int, ...] | None = None) -> Floats:
     """Return an array whose last axis holds distributions; tiny rounding is mended, anything else refused."""
     array = check_array(value, name, who, shape=shape)
     if array.ndim == 0 or array.shape[-1] == 0:
@@ -73,9 +69,7 @@ def check_option(value: Any, options: Iterable[str], name: str, who: str) -> str
 def check_int(value: Any, name: str, who: str, minimum: int = 0) -> int:
     """Return value as an int not below minimum."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < minimum:
-        raise ValueError(
-            f"The '{name}' parameter of {who} must be an int >= {minimum}. Got {value!r} instead."
-        )
+        raise ValueError(f"The '{name}' parameter of {who} must be an int >= {minimum}. Got {value!r} instead.")
     return int(value)
 
 
@@ -88,3 +82,25 @@ def check_number(value: Any, name: str, who: str, minimum: float = 0.0, exclusiv
             f"The '{name}' parameter of {who} must be a finite number {sign} {minimum:g}. Got {value!r} instead."
         )
     return float(value)
+
+
+def remember_width(estimator: Any, X: Any, reset: bool) -> None:
+    """Record (reset) or compare the width of 2-D input as scikit-learn does; lists are always legal.
+
+    A 2-D array or data frame sets `n_features_in_` and `feature_names_in_`, and another width or other names
+    then raise or warn in scikit-learn's words. A list deletes both on reset and is not compared.
+    """
+    shape = getattr(X, "shape", None)
+    if shape is None and not hasattr(X, "__len__") and hasattr(X, "__array__"):
+        shape = np.asarray(X).shape
+    if isinstance(shape, tuple) and len(shape) == 2:
+        # The public validate_data would convert X, which is not ours to do here.
+        from sklearn.utils.validation import _check_feature_names, _check_n_features
+
+        if reset or hasattr(estimator, "n_features_in_"):
+            _check_feature_names(estimator, X, reset=reset)
+            _check_n_features(estimator, X, reset=reset)
+    elif reset:
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(estimator, name):
+                delattr(estimator, name)

@@ -89,7 +89,7 @@ class Categorical(Leaf):
         table = self._symbol_table(packed.values)
         n, width = table.shape[-2:]
         groups = (
-            np.zeros(len(packed.values), np.int64) if totals else np.repeat(np.arange(packed.n_objects), packed.lengths)
+            np.zeros(len(packed.values), np.int64) if totals else packed.owners
         )
         cells = groups * width + packed.values
         size = (1 if totals else packed.n_objects) * width

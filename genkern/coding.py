@@ -1,0 +1,244 @@
+"""Alphabets as values: symbols to codes and back, and what an ambiguous symbol may stand for."""
+
+from __future__ import annotations
+
+import itertools
+import numbers
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from genkern.flatten import Flat, flatten_symbols
+from genkern.hashing import make_key
+
+Codes = NDArray[np.int32]
+
+# All letters of the named alphabets, for the hint which of them a list would fit.
+LETTERS = {
+    "dna": "ACGTRYSWKMBDHVNX-?.",
+    "rna": "ACGURYSWKMBDHVNX-?.",
+    "protein": "ACDEFGHIKLMNPQRSTVWYBZJX-?*.UO",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Alphabet:
+    r"""A finite set of symbols with codes 0..m-1, and extra codes for symbols that are only partly known.
+
+    An extra code stands for "one of these symbols": its probability is the sum of its members',
+
+    .. math:: b_k(s) = \sum_j \mathrm{members}_{sj}\, b_k(j),
+
+    so a fully missing symbol (every symbol is a member) has the factor one. An alphabet is a frozen value,
+    hashable and compared by content. `as_alphabet` and `infer_alphabet` are the usual ways to make one.
+
+    Parameters
+    ----------
+    symbols : tuple of hashables
+        The m plain symbols; their position is their code.
+    ambiguities : tuple of (symbol, tuple of member codes), default=()
+        Extra symbols, with codes m, m + 1, ...
+    aliases : tuple of (symbol, code), default=()
+        Further spellings of a code, e.g. lower case; only ``encode`` knows them.
+    name : str, default=None
+        "dna", "rna", "protein" or None.
+
+    Examples
+    --------
+    >>> from genkern.objects import as_alphabet
+    >>> dna = as_alphabet("dna")
+    >>> dna.encode("ACGTn")
+    array([ 0,  1,  2,  3, 14], dtype=int32)
+    >>> dna.decode([0, 1, 14])
+    'ACN'
+    """
+
+    symbols: tuple[Any, ...]
+    ambiguities: tuple[tuple[Any, tuple[int, ...]], ...] = ()
+    aliases: tuple[tuple[Any, int], ...] = ()
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.symbols:
+            raise ValueError("Alphabet: expected at least one symbol. Got none; give the symbols.")
+        seen: set[Any] = set()
+        for symbol in [*self._spelled, *(alias for alias, _ in self.aliases)]:
+            if symbol in seen:
+                raise ValueError(f"Alphabet: the symbol {symbol!r} occurs twice; remove one of them.")
+            seen.add(symbol)
+        for symbol, members in self.ambiguities:
+            if not members or not set(members) <= set(range(self.size)) or len(set(members)) < len(members):
+                raise ValueError(
+                    f"Alphabet: the members of {symbol!r} must be distinct codes below {self.size}. Got {members}."
+                )
+        for alias, code in self.aliases:
+            if not 0 <= code < self.n_codes:
+                raise ValueError(f"Alphabet: the alias {alias!r} must be below {self.n_codes}. Got {code}.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Alphabet, (self.symbols, self.ambiguities, self.aliases, self.name)
+
+    def __repr__(self) -> str:
+        if self.name is not None:
+            return f"Alphabet({self.name!r})"
+        shown: Any = "".join(self.symbols) if is_text(self.symbols) else list(self.symbols)
+        text = repr(shown) if self.size <= 30 else f"{shown[:10]!r}... {self.size} symbols"
+        return f"Alphabet({text}, missing={self.ambiguities[0][0]!r})" if self.ambiguities else f"Alphabet({text})"
+
+    @property
+    def size(self) -> int:
+        """The number m of plain symbols."""
+        return len(self.symbols)
+
+    @property
+    def n_codes(self) -> int:
+        """The number M of codes: plain symbols and extras."""
+        return len(self.symbols) + len(self.ambiguities)
+
+    @cached_property
+    def extras(self) -> NDArray[np.float64]:
+        """The (M - m, m) 0/1 membership of the extra codes."""
+        table = np.zeros((len(self.ambiguities), self.size))
+        for row, (_, members) in enumerate(self.ambiguities):
+            table[row, list(members)] = 1.0
+        table.flags.writeable = False
+        return table
+
+    @cached_property
+    def members(self) -> NDArray[np.float64]:
+        """The (M, m) 0/1 membership of all codes, the identity first; for large m use `extras` instead."""
+        table = np.vstack([np.eye(self.size), self.extras])
+        table.flags.writeable = False
+        return table
+
+    @cached_property
+    def digest(self) -> str:
+        """The hex digest of what the codes mean: symbols and members, not further spellings."""
+        return make_key(self.symbols, self.ambiguities)
+
+    def same_codes(self, other: Alphabet) -> bool:
+        """Return whether every code means the same in another alphabet, which may know other spellings."""
+        return self.symbols == other.symbols and self.ambiguities == other.ambiguities
+
+    def encode(self, obj: Any, index: int | None = None, who: str = "Alphabet.encode") -> Codes:
+        """Return the (T,) int32 codes of one string, token list or integer array.
+
+        `index` is the object's index in its list, for the error message.
+        """
+        return self.encode_flat(flatten_symbols([obj], who), who, first=index)
+
+    def encode_flat(self, flat: Flat, who: str, first: int | None = 0) -> Codes:
+        """Return the (N,) int32 codes of a flat list of objects, of which the first has index `first`."""
+        codes = self._find(flat.symbols)
+        if codes.min() < 0:
+            at = int(np.argmax(codes < 0))
+            raise ValueError(f"{who}: {flat.where(at, first)}: {self._outside(flat.symbols[at], flat)}")
+        return codes
+
+    def decode(self, codes: ArrayLike) -> str | list[Any]:
+        """Return the symbols of (T,) codes: a string if all symbols are single characters, else a list."""
+        given = np.asarray(codes, dtype=np.int64)
+        if given.size and not 0 <= given.min() <= given.max() < self.n_codes:
+            raise ValueError(f"Alphabet.decode: codes must be 0..{self.n_codes - 1}. Got {given.min()}..{given.max()}.")
+        decoded = map(self._spelled.__getitem__, given.tolist())
+        return "".join(decoded) if self._is_text else list(decoded)
+
+    @cached_property
+    def _spelled(self) -> list[Any]:
+        """The canonical spelling of every code."""
+        return [*self.symbols, *(symbol for symbol, _ in self.ambiguities)]
+
+    @cached_property
+    def _is_text(self) -> bool:
+        """Whether every code is spelled by one character."""
+        return is_text(self._spelled)
+
+    @cached_property
+    def _lookup(self) -> dict[Any, int]:
+        """Codes by symbol, aliases included."""
+        return {symbol: code for code, symbol in enumerate(self._spelled)} | dict(self.aliases)
+
+    @cached_property
+    def _characters(self) -> Codes:
+        """Codes by code point, -1 where there is none; the last entry answers for all beyond."""
+        points = {ord(s): code for s, code in self._lookup.items() if isinstance(s, str) and len(s) == 1}
+        table = np.full(max([*points, 127]) + 2, -1, dtype=np.int32)
+        table[list(points)] = list(points.values())
+        return table
+
+    @cached_property
+    def _integers(self) -> tuple[NDArray[np.int64], Codes]:
+        """Sorted integer symbols and their codes."""
+        pairs = sorted((int(s), code) for s, code in self._lookup.items() if isinstance(s, numbers.Integral))
+        table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        return table[:, 0], table[:, 1].astype(np.int32)
+
+    def _find(self, symbols: Any) -> Codes:
+        """Return (N,) codes of flat symbols, -1 for those outside the alphabet."""
+        if isinstance(symbols, str):
+            points = code_points(symbols)
+            if points.itemsize > 1:  # bytes are ASCII here, and the table has all of it
+                points = np.minimum(points, len(self._characters) - 1)
+            return self._characters[points]
+        if isinstance(symbols, np.ndarray):
+            return self._find_numbers(symbols)
+        found = np.fromiter(map(self._lookup.get, symbols, itertools.repeat(-1)), np.int32, count=len(symbols))
+        if None in self._lookup:
+            for at in np.flatnonzero(found < 0):
+                if is_gap(symbols[at]):
+                    found[at] = self._lookup[None]
+        return found
+
+    def _find_numbers(self, values: NDArray[Any]) -> Codes:
+        """Return (N,) codes of numbers, -1 for those outside the alphabet; NaN is the symbol None."""
+        keys, codes = self._integers
+        if len(keys) == 0:
+            found = np.full(len(values), -1, dtype=np.int32)
+        elif values.dtype.kind in "iu" and keys[-1] - keys[0] == len(keys) - 1:
+            inside = (values >= keys[0]) & (values <= keys[-1])  # a range of integers needs no search
+            at = np.where(inside, values.astype(np.int64) - keys[0], 0)
+            found = np.where(inside, codes[at], np.int32(-1))
+        else:
+            at = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
+            found = np.where(keys[at] == values, codes[at], np.int32(-1))
+        if None in self._lookup and values.dtype.kind == "f":
+            found[np.isnan(values)] = self._lookup[None]
+        return found
+
+    def _outside(self, symbol: Any, flat: Flat) -> str:
+        """Return what is wrong with a symbol outside the alphabet, and the remedy that would work."""
+        symbol = symbol.item() if isinstance(symbol, np.generic) else symbol
+        if is_gap(symbol):
+            return f"{symbol!r} is not in {self!r}; declare it by missing=float('nan'), or remove it."
+        if isinstance(symbol, float) and not symbol.is_integer():
+            return (
+                f"{symbol!r} is not a symbol; expected integers or strings. Use a continuous emission for "
+                "measurements, or bin them into integer codes."
+            )
+        text = f"the symbol {symbol!r} is not in {self!r}."
+        used = set() if isinstance(flat.symbols, np.ndarray) else set(flat.symbols)
+        for name, letters in LETTERS.items():
+            if used and name != self.name and used <= set(letters + letters.lower()):
+                return f'{text} All objects fit alphabet="{name}".'
+        return f"{text} Give an alphabet= that has it, or missing={symbol!r} if it stands for a missing one."
+
+
+def code_points(text: str) -> NDArray[Any]:
+    """Return the (N,) code points of a string."""
+    if text.isascii():
+        return np.frombuffer(text.encode("ascii"), dtype=np.uint8)
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+
+
+def is_gap(token: Any) -> bool:
+    """Return whether a token is None or NaN."""
+    return token is None or (isinstance(token, float | np.floating) and bool(token != token))
+
+
+def is_text(symbols: Iterable[Any]) -> bool:
+    """Return whether all symbols are single characters."""
+    return all(isinstance(symbol, str) and len(symbol) == 1 for symbol in symbols)

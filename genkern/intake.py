@@ -1,0 +1,182 @@
+"""Reading what users pass as X: a container becomes a list or an array, an object one of five forms."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Set
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+ACCEPTED = "a list of strings, token lists or arrays, or a 2-D or 3-D array"
+TEXT_KINDS = "OUST"  # NumPy dtype kinds whose elements are Python objects once in a list
+
+
+def offsets_of(lengths: Any) -> Ints:
+    """Return the (n + 1,) boundaries of objects of the given lengths."""
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
+def locate(offsets: Ints, flat: int) -> tuple[int, int]:
+    """Return object index and position of an index into the concatenated values."""
+    index = int(np.searchsorted(offsets, flat, side="right")) - 1
+    return index, int(flat - offsets[index])
+
+
+def collect(X: Any, who: str) -> list[Any] | NDArray[Any]:
+    """Return X as a list of objects, or as a 2-D or 3-D array whose first axis runs over them."""
+    _refuse_container(X, who)
+    # Optional packages are known by the name of the module, so that they need not be installed.
+    if type(X).__module__.split(".")[0] == "awkward":
+        objects: Any = [_from_awkward(item) for item in X]
+    elif hasattr(X, "__array__"):
+        objects = as_array(X)
+        if objects.ndim == 1 and objects.dtype.kind in TEXT_KINDS:
+            objects = objects.tolist()
+    else:
+        objects = list(X)
+    if isinstance(objects, np.ndarray):
+        return _check_table(objects, who)
+    if not objects:
+        raise ValueError(f"{who}: Found array with 0 sample(s) (shape=(0,)) while a minimum of 1 is required.")
+    return list(objects)
+
+
+def _refuse_container(X: Any, who: str) -> None:
+    """Raise for what is not a list of objects."""
+    if isinstance(X, str | bytes):
+        raise TypeError(f"{who}: X must be {ACCEPTED}. Got one string; put it into a list: [X].")
+    if type(X).__module__.startswith("scipy.sparse"):
+        raise TypeError(f"{who}: X must be dense. Sparse data was passed; convert it by X.toarray() if it fits.")
+    if isinstance(X, Mapping | Set) or not (hasattr(X, "__len__") or hasattr(X, "__array__")):
+        remedy = "list(X.values())" if isinstance(X, Mapping) else "list(X)"
+        raise TypeError(f"{who}: X must be {ACCEPTED}. Got {type(X).__name__}; pass {remedy} if it holds the objects.")
+
+
+def as_array(value: Any) -> NDArray[Any]:
+    """Return an array in which masked entries are NaN."""
+    if isinstance(value, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(value), np.nan, np.asarray(value.data, dtype=np.float64))
+    return np.asarray(value)
+
+
+def _from_awkward(item: Any) -> Any:
+    """Return one object of an awkward array as string, array or, with gaps or ragged rows, nested list."""
+    if not hasattr(item, "to_list"):
+        return item
+    try:
+        return np.asarray(item)
+    except ValueError:
+        return item.to_list()
+
+
+def _check_table(X: NDArray[Any], who: str) -> NDArray[Any]:
+    """Return a 2-D or 3-D array of objects, or raise in the words scikit-learn uses for tables."""
+    refuse_kind(X.dtype, f"{who}: X")
+    if X.ndim < 2:
+        raise ValueError(
+            f"{who}: Expected a 2D array or a list of objects, got {X.ndim}D array instead. Reshape your "
+            "data: X.reshape(1, -1) if it is one object, X.reshape(-1, 1) if each number is an object."
+        )
+    if X.ndim > 3:
+        raise ValueError(f"{who}: X must have 2 axes (n, T) or 3 axes (n, T, d). Got shape {X.shape}.")
+    if X.size == 0:
+        what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
+        raise ValueError(f"{who}: Found array with 0 {what} (shape={X.shape}) while a minimum of 1 is required.")
+    return X
+
+
+def refuse_kind(dtype: np.dtype[Any], what: str) -> None:
+    """Raise for arrays that hold neither numbers nor symbols."""
+    if dtype.kind == "c":
+        raise ValueError(f"{what}: Complex data not supported; pass real and imaginary part as channels.")
+    if dtype.kind == "b":
+        raise TypeError(f"{what} must hold numbers or symbols. Got dtype bool; use .astype(int) for 0 and 1.")
+    if dtype.kind not in "iuf" + TEXT_KINDS:
+        raise TypeError(f"{what} must hold numbers or symbols. Got dtype {dtype}; convert it to float or str.")
+
+
+def form_of(obj: Any, index: int, who: str) -> tuple[str, Any]:
+    """Return what an object is, and the object as a string, list or array.
+
+    The forms are "string", "tokens" (hashables), "integers" and "floats" (1-D), and "rows" (2-D numbers).
+    """
+    if isinstance(obj, str):
+        form: tuple[str, Any] = ("string", obj)
+    elif isinstance(obj, bytes):
+        form = ("string", obj.decode("latin-1"))
+    elif isinstance(obj, list | tuple):
+        form = (_form_of_list(obj, index, who), obj)
+    elif hasattr(obj, "__array__") and not np.isscalar(obj):
+        form = _form_of_array(as_array(obj), index, who)
+    elif hasattr(obj, "__len__") and not isinstance(obj, Mapping | Set):
+        items = list(obj)
+        form = (_form_of_list(items, index, who), items)
+    else:
+        raise _not_an_object(obj, index, who)
+    if len(form[1]) == 0:
+        raise ValueError(f"{who}: object {index} is empty; expected at least one element. Drop it, with its label.")
+    return form
+
+
+def _not_an_object(obj: Any, index: int, who: str) -> Exception:
+    """Return the error for a scalar, None, a mapping or something without elements."""
+    if isinstance(obj, numbers.Number) and obj == obj:
+        return ValueError(
+            f"{who}: object {index} is the single number {obj!r}; expected a sequence. Reshape your data: "
+            "X is a list of objects, so pass one series x as [x], numbers that are objects as [[x0], [x1]]."
+        )
+    return TypeError(
+        f"{who}: object {index} must be a string, a token list or an array. Got {type(obj).__name__} "
+        f"{obj!r:.50}; replace it, or drop it together with its label."
+    )
+
+
+def _form_of_array(array: NDArray[Any], index: int, who: str) -> tuple[str, Any]:
+    """Return form and content of an object that is an array."""
+    if array.ndim == 0:
+        raise _not_an_object(array.item(), index, who)
+    refuse_kind(array.dtype, f"{who}: object {index}")
+    if array.ndim > 2:
+        raise ValueError(f"{who}: object {index} must have shape (T,) or (T, d). Got shape {array.shape}.")
+    if array.ndim == 2:
+        return "rows", array
+    if array.dtype.kind in TEXT_KINDS:
+        items = array.tolist()
+        return _form_of_list(items, index, who), items
+    return ("floats" if array.dtype.kind == "f" else "integers"), array
+
+
+def _form_of_list(items: list[Any] | tuple[Any, ...], index: int, who: str) -> str:
+    """Return the form of a list or tuple, by the types of its elements."""
+    types = set(map(type, items))
+    if types <= {int}:
+        return "integers"
+    if types <= {int, float}:
+        return "floats"
+    for wrong, text in (
+        ((bool, np.bool_), "a bool; use ints for symbols 0 and 1"),
+        ((complex, np.complexfloating), "complex. Complex data not supported; pass real and imaginary part"),
+    ):
+        if any(issubclass(kind, wrong) for kind in types):
+            where = next(t for t, item in enumerate(items) if isinstance(item, wrong))
+            error = TypeError if bool in wrong else ValueError
+            raise error(f"{who}: object {index}, position {where} is {text}.")
+    if all(issubclass(kind, numbers.Integral) for kind in types):
+        return "integers"
+    known = types - {type(None)}  # a gap among floats is reported as such, not as a token
+    if any(issubclass(kind, float | np.floating) for kind in known) and all(
+        issubclass(kind, numbers.Real) for kind in known
+    ):
+        return "floats"
+    if all(issubclass(kind, list | np.ndarray) for kind in types) or _are_number_rows(items, types):
+        return "rows"
+    return "tokens"
+
+
+def _are_number_rows(items: list[Any] | tuple[Any, ...], types: set[type]) -> bool:
+    """Return whether a list holds tuples of numbers: rows of a series, unless symbols are asked for."""
+    return types == {tuple} and all(isinstance(x, numbers.Real) for row in items for x in row)

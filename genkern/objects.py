@@ -1,0 +1,348 @@
+"""What an input is: lists of symbol sequences, series or bags, checked once and packed for the passes."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genkern.alphabets import Alphabet, as_alphabet, infer_alphabet, infer_flat
+from genkern.flatten import Floats, flatten_numbers, flatten_symbols
+from genkern.hashing import digest_pieces
+from genkern.intake import Ints, collect, form_of, locate, offsets_of
+from genkern.validation import check_option, remember_width
+
+__all__ = [
+    "Alphabet",
+    "Packed",
+    "as_alphabet",
+    "check_objects",
+    "from_concatenated",
+    "infer_alphabet",
+    "kind_of",
+    "object_digest",
+    "object_digests",
+    "pack_points",
+    "pack_series",
+    "pack_symbols",
+    "remember_width",
+]
+
+LAYOUTS = ("time-first", "channels-first")
+KINDS = ("auto", "symbols", "series", "points")
+
+
+class Packed(NamedTuple):
+    """A checked list of n objects, concatenated: object i is ``values[offsets[i]:offsets[i + 1]]``.
+
+    Attributes
+    ----------
+    values : (N,) int32 codes, or (N, d) float64 with NaN for missing
+    offsets : (n + 1,) int64
+    alphabet : Alphabet of the codes, None for numbers
+    """
+
+    values: NDArray[Any]
+    offsets: Ints
+    alphabet: Alphabet | None = None
+
+    @property
+    def n_objects(self) -> int:
+        """The number n of objects."""
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> Ints:
+        """The (n,) lengths."""
+        return np.diff(self.offsets)
+
+    @property
+    def owners(self) -> Ints:
+        """The (N,) index of the object to which each position belongs."""
+        return np.repeat(np.arange(self.n_objects), self.lengths)
+
+    def take(self, indices: Any) -> Packed:
+        """Return the objects of an index array, mask or slice, in that order."""
+        chosen = np.arange(self.n_objects)[indices]
+        offsets = offsets_of(self.lengths[chosen])
+        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], np.diff(offsets))
+        return Packed(self.values[rows], offsets, self.alphabet)
+
+    def pieces(self) -> list[NDArray[Any]]:
+        """Return the objects as views of the packed values: (T,) codes or (T, d) numbers."""
+        return [self.values[start:stop] for start, stop in itertools.pairwise(self.offsets.tolist())]
+
+    def objects(self) -> list[Any]:
+        """Return the objects as they may be passed in: strings or token lists, or (T, d) views."""
+        if self.alphabet is None:
+            return list(self.pieces())
+        return [self.alphabet.decode(piece) for piece in self.pieces()]
+
+
+def pack_symbols(X: Any, alphabet: Any = None, who: str = "pack_symbols", missing: Any = None) -> Packed:
+    """Return symbol sequences as codes.
+
+    Parameters
+    ----------
+    X : list of strings, token lists or 1-D integer arrays, 2-D array of n sequences, or Packed
+    alphabet : Alphabet, anything `as_alphabet` takes, or None to infer it from the whole list
+    who : str
+        The caller's name, for error messages.
+    missing : hashable, default=None
+        A symbol that stands for a missing one, as in `as_alphabet`.
+
+    Returns
+    -------
+    packed : Packed
+        With values (N,) int32.
+    """
+    known = None if alphabet is None else as_alphabet(alphabet, missing)
+    if isinstance(X, Packed):
+        return _packed_symbols(X, known, who)
+    flat = flatten_symbols(X, who)
+    known = infer_flat(flat, missing, who) if known is None else known
+    return Packed(known.encode_flat(flat, who), flat.offsets, known)
+
+
+def pack_series(X: Any, who: str = "pack_series", layout: str = "time-first", n_channels: int | None = None) -> Packed:
+    """Return series as rows of numbers, NaN where missing.
+
+    Parameters
+    ----------
+    X : list of (T,) or (T, d) arrays, 2-D array of n univariate series, 3-D array (n, T, d), or Packed
+    who : str
+        The caller's name, for error messages.
+    layout : "time-first" or "channels-first", default="time-first"
+        Whether 2-D objects are (T, d) or (d, T). A 2-D array X has no channel axis and is not affected.
+    n_channels : int, default=None
+        The d that is expected, e.g. that of a fitted model; None: that of the first object.
+
+    Returns
+    -------
+    packed : Packed
+        With values (N, d) float64.
+    """
+    check_option(layout, LAYOUTS, "layout", who)
+    if isinstance(X, Packed):
+        return _packed_numbers(X, who, n_channels, "channels")
+    arrays = flatten_numbers(X, who)
+    if isinstance(arrays, np.ndarray):
+        if arrays.ndim == 2:
+            return _pack_table(arrays[:, :, None], who, n_channels, "channels")
+        table = arrays.transpose(0, 2, 1) if layout == "channels-first" else arrays
+        return _pack_table(table, who, n_channels, "channels")
+    if layout == "channels-first":
+        arrays = [array.T for array in arrays]
+    return _pack_list(arrays, who, n_channels, "channels")
+
+
+def pack_points(X: Any, who: str = "pack_points", n_features: int | None = None) -> Packed:
+    """Return bags of independent draws as rows of numbers, NaN where missing.
+
+    Parameters
+    ----------
+    X : list of (m, d) or (m,) arrays, 2-D array of n bags of one draw, 3-D array (n, m, d), or Packed
+        A 1-D object in a list is m draws of one variable.
+    who : str
+        The caller's name, for error messages.
+    n_features : int, default=None
+        The d that is expected; None: that of the first object.
+
+    Returns
+    -------
+    packed : Packed
+        With values (N, d) float64.
+    """
+    if isinstance(X, Packed):
+        return _packed_numbers(X, who, n_features, "features")
+    arrays = flatten_numbers(X, who)
+    if isinstance(arrays, np.ndarray):
+        table = arrays[:, None, :] if arrays.ndim == 2 else arrays
+        return _pack_table(table, who, n_features, "features")
+    return _pack_list(arrays, who, n_features, "features")
+
+
+def _packed_symbols(packed: Packed, alphabet: Alphabet | None, who: str) -> Packed:
+    """Return packed codes of the expected alphabet as they are."""
+    if packed.alphabet is None:
+        raise TypeError(f"{who}: expected symbols. Got packed numbers; use a continuous emission.")
+    if alphabet is not None and not alphabet.same_codes(packed.alphabet):
+        raise ValueError(
+            f"{who}: expected objects packed with {alphabet!r}. Got {packed.alphabet!r}; pack the "
+            "original objects again."
+        )
+    return packed
+
+
+def _packed_numbers(packed: Packed, who: str, width: int | None, columns: str) -> Packed:
+    """Return packed numbers of the expected width as they are."""
+    if packed.alphabet is not None:
+        raise TypeError(f"{who}: expected numbers. Got symbols of {packed.alphabet!r}; use a categorical emission.")
+    return _check_width(packed, who, width, columns)
+
+
+def _check_width(packed: Packed, who: str, width: int | None, columns: str) -> Packed:
+    """Return packed numbers, raising if their width is not the expected one."""
+    d = packed.values.shape[1]
+    if width is not None and d != width:
+        raise ValueError(f"{who}: object 0 has {d} {columns} (as all others), {width} were expected.")
+    return packed
+
+
+def _pack_table(table: Floats, who: str, width: int | None, columns: str) -> Packed:
+    """Return an (n, T, d) array as n packed objects."""
+    n, length, d = table.shape
+    packed = Packed(np.ascontiguousarray(table.reshape(n * length, d)), offsets_of(np.full(n, length)))
+    return _check_finite(_check_width(packed, who, width, columns), who)
+
+
+def _pack_list(arrays: list[Floats], who: str, width: int | None, columns: str) -> Packed:
+    """Return (T,) or (T, d) arrays as packed objects of one width d."""
+    widths = np.array([1 if array.ndim == 1 else array.shape[1] for array in arrays])
+    expected = widths[0] if width is None else width
+    if (widths != expected).any():
+        index = int(np.argmax(widths != expected))
+        got = f"object {index} has {widths[index]} {columns} (shape {arrays[index].shape})"
+        wanted = f"object 0 has {expected}" if width is None else f"{expected} were expected"
+        rows = len(arrays[0]) if width is None else width
+        remedy = f"Select the same {columns} in all objects."
+        if arrays[index].ndim == 2 and len(arrays[index]) == rows:
+            remedy = 'If the objects are (d, T), pass layout="channels-first" or transpose them.'
+        raise ValueError(f"{who}: {got}, {wanted}. {remedy}")
+    # Of transposed arrays, concatenate would make columns contiguous.
+    values = np.ascontiguousarray(np.concatenate([array.reshape(len(array), -1) for array in arrays]))
+    packed = Packed(values, offsets_of([len(array) for array in arrays]))
+    return _check_finite(packed, who)
+
+
+def _check_finite(packed: Packed, who: str) -> Packed:
+    """Return packed numbers, raising at the first infinity."""
+    wrong = np.isinf(packed.values)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0].tolist()
+        index, position = locate(packed.offsets, row)
+        raise ValueError(
+            f"{who}: object {index}, position {position}, column {column} is {packed.values[row, column]}; "
+            "expected finite numbers, not inf. Replace it by NaN if it is missing."
+        )
+    return packed
+
+
+def kind_of(X: Any, who: str = "kind_of") -> str:
+    """Return "symbols" or "series": what ``emission="auto"`` takes the objects for.
+
+    Symbols are strings, token lists, lists of ints, 1-D arrays of integer dtype, 2-D arrays of integer or
+    string dtype (n sequences of codes), and packed codes. Series are all floats, objects with two axes (also
+    nested lists or tuples of numbers) and 3-D arrays. One object of floats among integers makes all of them
+    series. Where this is not what you mean, e.g. for counts, say so by ``emission=``.
+    """
+    if isinstance(X, Packed):
+        return "series" if X.alphabet is None else "symbols"
+    objects = collect(X, who)
+    if isinstance(objects, np.ndarray):
+        if objects.ndim == 3 or objects.dtype.kind == "f":
+            return "series"
+        if objects.dtype.kind in "iuUS":
+            return "symbols"
+        items = objects.ravel().tolist()
+        text = any(isinstance(item, str | bytes) for item in items)
+        return "symbols" if text or all(isinstance(item, int | np.integer) for item in items) else "series"
+    if all(type(obj) is str for obj in objects):
+        return "symbols"
+    forms = {form_of(obj, index, who)[0] for index, obj in enumerate(objects)}
+    return "symbols" if forms & {"string", "tokens"} or forms == {"integers"} else "series"
+
+
+def check_objects(
+    X: Any,
+    kind: str = "auto",
+    alphabet: Any = None,
+    missing: Any = None,
+    layout: str = "time-first",
+    who: str = "check_objects",
+) -> Packed:
+    """Check a list of objects and return it packed: the one place that says what an input is.
+
+    Parameters
+    ----------
+    X : list, or anything that indexes like one
+        Strings, token lists, integer or float arrays (T,), float arrays (T, d); 2-D and 3-D arrays, data
+        frames, pandas Series, awkward and object arrays; or what this function returned.
+    kind : "auto", "symbols", "series" or "points", default="auto"
+        What the objects are. "auto" is "symbols" if `alphabet` or `missing` is given, else `kind_of`.
+    alphabet, missing : see `as_alphabet`
+        For symbols. None infers the alphabet from the whole list.
+    layout : "time-first" or "channels-first", default="time-first"
+        For series: whether 2-D objects are (T, d) or (d, T).
+    who : str
+        The caller's name, for error messages.
+
+    Returns
+    -------
+    packed : Packed
+        Values (N,) int32 or (N, d) float64, offsets (n + 1,), alphabet.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the object's index, the position, what was expected and what to do.
+
+    Examples
+    --------
+    >>> packed = check_objects(["ACGT", "GAN"], alphabet="dna")
+    >>> packed.values, packed.offsets
+    (array([ 0,  1,  2,  3,  2,  0, 14], dtype=int32), array([0, 4, 7]))
+    """
+    check_option(kind, KINDS, "kind", who)
+    check_option(layout, LAYOUTS, "layout", who)
+    if kind == "auto":
+        kind = "symbols" if alphabet is not None or missing is not None else kind_of(X, who)
+    if kind == "symbols":
+        return pack_symbols(X, alphabet, who, missing)
+    return pack_series(X, who, layout) if kind == "series" else pack_points(X, who)
+
+
+def from_concatenated(X: Any, lengths: Any) -> list[Any]:
+    """Return the list of objects that lie one after the other in X, as views where X is an array.
+
+    Parameters
+    ----------
+    X : array (N,) or (N, d), string or list of N elements
+    lengths : (n,) ints >= 1 with sum N
+
+    Returns
+    -------
+    objects : list of n slices of X
+
+    Examples
+    --------
+    >>> from_concatenated("ACGTAC", [4, 2])
+    ['ACGT', 'AC']
+    """
+    whole = X if isinstance(X, str | list | tuple) else np.asarray(X)
+    sizes = np.asarray(lengths)
+    if np.ndim(whole) == 0 and not isinstance(whole, str):
+        raise TypeError(f"from_concatenated: X must be an array, a string or a list. Got {type(X).__name__}.")
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or len(sizes) == 0:
+        raise ValueError(f"from_concatenated: 'lengths' must be a 1-D list of ints. Got {lengths!r:.80}.")
+    if sizes.min() < 1:
+        index = int(np.argmin(sizes))
+        raise ValueError(f"from_concatenated: object {index} has length {sizes[index]}; expected at least 1.")
+    if sizes.sum() != len(whole):
+        raise ValueError(
+            f"from_concatenated: the lengths sum to {sizes.sum()}, but X has {len(whole)} elements; they must agree."
+        )
+    return [whole[start:stop] for start, stop in itertools.pairwise(offsets_of(sizes).tolist())]
+
+
+def object_digests(packed: Packed) -> list[str]:
+    """Return the hex content digest of every object: its codes and alphabet, or its numbers and width."""
+    what = f"numbers {packed.values.shape[1]}" if packed.alphabet is None else f"codes {packed.alphabet.digest}"
+    return digest_pieces(packed.values, packed.offsets, what)
+
+
+def object_digest(packed: Packed, index: int) -> str:
+    """Return the hex content digest of one object."""
+    return object_digests(packed.take([index]))[0]
