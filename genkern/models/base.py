@@ -31,19 +31,22 @@ class Model:
     _fields: ClassVar[tuple[str, ...]]
 
     def _freeze(self, **values: Any) -> None:
-        """Store checked values once; arrays become read-only."""
+        """Store checked values once; arrays are copied, so that nobody else can change them."""
         for name, value in values.items():
-            if isinstance(value, np.ndarray):
-                value = np.array(value, order="C") if value.flags.writeable or value.base is not None else value
-                value.flags.writeable = False
-            object.__setattr__(self, name, value)
+            self._hold(name, np.array(value, order="C") if isinstance(value, np.ndarray) else value)
 
     @classmethod
     def _restore(cls, *values: Any) -> Self:
-        """Build a value from fields that need no checking (copies, slices, unnormalised variants)."""
+        """Build a value from fields that need no checking and arrays that nobody else holds or changes."""
         model = object.__new__(cls)
-        model._freeze(**dict(zip(cls._fields, values, strict=True)))
+        for name, value in zip(cls._fields, values, strict=True):
+            model._hold(name, np.asarray(value, order="C") if isinstance(value, np.ndarray) else value)
         return model
+
+    def _hold(self, name: str, value: Any) -> None:
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+        object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(
@@ -101,7 +104,9 @@ def _restored(cls: type[Model], values: tuple[Any, ...]) -> Model:
 
 
 def _slice(value: Any, index: Any) -> Any:
-    return value[index] if isinstance(value, np.ndarray | Model) else value
+    if isinstance(value, Model):
+        return value[index]
+    return np.asarray(value[index]) if isinstance(value, np.ndarray) else value
 
 
 def _stacked(values: list[Any], name: str) -> Any:

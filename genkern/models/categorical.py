@@ -88,9 +88,7 @@ class Categorical(Leaf):
         """Return the raw derivative ``probs`` (G, n, m) of weighted symbols."""
         table = self._symbol_table(packed.values)
         n, width = table.shape[-2:]
-        groups = (
-            np.zeros(len(packed.values), np.int64) if totals else packed.owners
-        )
+        groups = np.zeros(len(packed.values), np.int64) if totals else packed.owners
         cells = groups * width + packed.values
         size = (1 if totals else packed.n_objects) * width
         counts = np.stack([np.bincount(cells, weights[:, k], size).reshape(-1, width) for k in range(n)], axis=1)
@@ -112,7 +110,9 @@ class Categorical(Leaf):
 
     def with_parameters(self, vector: Floats, coordinates: str = "softmax") -> Self:
         """Return the model at these coordinates."""
-        return self._restore(simplex.from_coordinates(np.reshape(vector, self.probs.shape), coordinates), self.alphabet)
+        return self._restore(
+            simplex.from_coordinates(np.array(vector).reshape(self.probs.shape), coordinates), self.alphabet
+        )
 
     @property
     def parameter_names(self) -> list[str]:

@@ -159,7 +159,7 @@ class Gaussian(Leaf):
 
     def with_parameters(self, vector: Floats, coordinates: str = "softmax") -> Self:
         """Return the model at these coordinates."""
-        mean, rest = np.split(np.asarray(vector, dtype=float), [self.mean.size])
+        mean, rest = np.split(np.array(vector, dtype=np.float64), [self.mean.size])
         if self.covariance_type == "full":
             d = self.mean.shape[-1]
             a, b = np.tril_indices(d)

@@ -163,7 +163,9 @@ class HMM(Model):
                 f"{packed.n_objects} objects."
             )
         evidence = self.emissions.evidence(packed)
-        sums = core.gradients(self.chains(), evidence, packed.offsets, totals=totals, n_jobs=n_jobs)
+        sums = core.gradients(
+            self.chains(), evidence, packed.offsets, totals=totals, n_jobs=n_jobs, own=bool(self.shape)
+        )
         self._refuse_impossible(sums.log_prob, packed, evidence)
         summarise = self.emissions.emission_totals if totals else self.emissions.emission_statistics
         blocks = {"start": sums.start, "transitions": sums.transitions}

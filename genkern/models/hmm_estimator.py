@@ -311,7 +311,7 @@ class HMMEstimator(ModelEstimator):
     def _log_prob(self, model: HMM, packed: Packed) -> Floats:
         """Return the log-likelihood of each object under the model, or under its own."""
         evidence = model.emissions.evidence(packed)
-        return core.log_prob(model.chains(), evidence, packed.offsets, n_jobs=self.n_jobs)
+        return core.log_prob(model.chains(), evidence, packed.offsets, n_jobs=self.n_jobs, own=bool(model.shape))
 
     def _log_prior(self, emission: LeafEstimator, model: HMM) -> Floats:
         """Return the log prior (batch) of pseudocounts on allowed start, transition, stop and emission parameters."""
