@@ -1,1 +1,8 @@
+"""Log kernel values between models: ``affinity`` and its formulas."""
 
+from genkern.affinities import categorical, gaussian, hmm
+from genkern.affinities.how import Expected, How, Power
+from genkern.affinities.registry import Affinity, affinity
+from genkern.affinities.rules import PairError
+
+__all__ = ["Affinity", "Expected", "How", "PairError", "Power", "affinity", "categorical", "gaussian", "hmm"]

@@ -1,1 +1,5 @@
+"""Learners that scikit-learn lacks."""
 
+from genkern.learn.plugin import PlugInClassifier
+
+__all__ = ["PlugInClassifier"]

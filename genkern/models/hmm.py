@@ -51,7 +51,7 @@ class HMM(Model):
     >>> from genkern import HMM, Categorical
     >>> emissions = Categorical([[0.9, 0.1], [0.2, 0.8]], alphabet="ab")
     >>> HMM([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]], emissions).log_prob(["aab", "b"]).round(4)
-    array([-2.0866, -0.7985])
+    array([-2.2719, -0.7985])
     """
 
     _fields = ("start", "transitions", "emissions", "end", "stop")

@@ -118,10 +118,12 @@ def _random_emissions(plan: Plan, emission: LeafEstimator) -> Any:
     """Return emissions fitted to random soft assignments of the points to states.
 
     Every point is given to the states with random weights, one of which dominates: the states start near the mean of
-    the data, and apart from one another.
+    the data, and apart from one another. All occurrences of a symbol have the same weights, or the states would be
+    the closer to one another, and EM the nearer to the saddle at which they are equal, the more data there are.
     """
     sizes = np.diff(plan.groups)
     places = np.arange(len(plan.packed.values)) - np.repeat(plan.groups[:-1], sizes)
+    what = places if plan.packed.alphabet is None else plan.packed.values.astype(np.int64)
     keys = np.repeat(derive(plan.keys, EMISSION_SALT), sizes)
-    weights = uniforms(keys[:, None], places[:, None] * plan.n + np.arange(plan.n)) ** 4
+    weights = uniforms(keys[:, None], what[:, None] * plan.n + np.arange(plan.n)) ** 4
     return emission.estimate(plan.packed, weights / weights.sum(axis=1, keepdims=True), plan.own)

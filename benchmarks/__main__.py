@@ -1,0 +1,29 @@
+"""``python -m benchmarks [part ...]``: print every ratio of the parts named, or of all."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from benchmarks.timing import HEADER
+
+PARTS = {
+    "hmm_passes": "W1: posterior passes of hidden Markov models",
+    "em": "W2, W3: Baum-Welch",
+    "gram": "W4, W7: Gram matrices",
+    "kmers": "W8: k-mer counts",
+}
+
+
+def main(names: list[str]) -> None:
+    unknown = [name for name in names if name not in PARTS]
+    if unknown:
+        listed = "\n".join(f"  {name:12} {what}" for name, what in PARTS.items())
+        raise SystemExit(f"benchmarks: there is no part {unknown[0]!r}. The parts are\n{listed}")
+    print(HEADER, flush=True)
+    for name in names or PARTS:
+        importlib.import_module(f"benchmarks.{name}").main()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

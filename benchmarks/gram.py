@@ -1,0 +1,158 @@
+"""W4, W4r and W7: Gram matrices of hidden Markov models and of explicit features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from scipy.linalg.blas import dsyrk
+from sklearn.metrics.pairwise import rbf_kernel
+
+from benchmarks.timing import race
+from genkern.core.pairs import PairSide, pair_log_values
+from genkern.core.products import gram, rbf
+
+LENGTH = 30
+SYMBOLS = 4
+Models = tuple[np.ndarray, np.ndarray, np.ndarray]  # start (a, n), transitions (a, n, n), emissions (a, n, SYMBOLS)
+
+
+def random_models(rng: np.random.Generator, a: int, n: int, stay: float = 0.8) -> Models:
+    """Return models that stay in a state for a while; by 0.8 no recursion settles within thirty steps."""
+    transitions = stay * np.eye(n) + (1.0 - stay) * rng.dirichlet(np.ones(n), (a, n))
+    return rng.dirichlet(np.ones(n), a), transitions, rng.dirichlet(np.ones(SYMBOLS), (a, n))
+
+
+def numpy_rows(models: Models, rows: Iterable[int]) -> dict[int, np.ndarray]:
+    """Return log k of each row with the models from it on, by matrix products over all of these at once."""
+    start, transitions, emissions = models
+    result = {}
+    for i in rows:
+        psi = emissions[i] @ emissions[i:].transpose(0, 2, 1)
+        phi = start[i][:, None] * start[i:, None, :] * psi
+        log_k = np.zeros(len(psi))
+        for step in range(LENGTH - 1):
+            phi = np.matmul(transitions[i].T, np.matmul(phi, transitions[i:]))
+            phi *= psi
+            if step % 8 == 7:
+                total = phi.sum(axis=(1, 2))
+                phi /= total[:, None, None]
+                log_k += np.log(total)
+        result[i] = log_k + np.log(phi.sum(axis=(1, 2)))
+    return result
+
+
+def numpy_pairs(models: list[Models], pairs: np.ndarray) -> np.ndarray:
+    """Return log k of the listed pairs of single models, one after the other."""
+    result = []
+    for i, j in pairs:
+        (start, left, emissions), (other_start, right, other_emissions) = models[i], models[j]
+        psi = emissions @ other_emissions.T
+        phi = np.outer(start, other_start) * psi
+        left, log_k = left.T, 0.0
+        for step in range(LENGTH - 1):
+            phi = (left @ phi @ right) * psi
+            if step % 8 == 7:
+                total = phi.sum()
+                phi /= total
+                log_k += np.log(total)
+        result.append(log_k + np.log(phi.sum()))
+    return np.array(result)
+
+
+def ours(models: Models, others: Models | None = None, n_jobs: int = 1) -> np.ndarray:
+    """Return log k of all pairs of two groups, or of one with itself by half."""
+    second = models if others is None else others
+    (a, n), (b, m) = models[0].shape, second[0].shape
+    psi = models[2].reshape(a * n, -1) @ second[2].reshape(b * m, -1).T
+    left, right = (PairSide(s, t, np.ones_like(s)) for s, t, _ in (models, second))
+    return pair_log_values(left, None if others is None else right, psi.reshape(a, n, b, m), LENGTH, n_jobs)
+
+
+def w4(n: int, goal: float, every: int) -> None:
+    models = random_models(np.random.default_rng(n), 1000, n)
+    rows = range(0, 1000, every)
+    log_k = ours(models)
+    for i, row in numpy_rows(models, rows[::10]).items():
+        np.testing.assert_allclose(row, log_k[i, i:], rtol=1e-12)
+    share = sum(1000 - i for i in rows) / (1000 * 1001 / 2)
+    race(
+        f"W4 Gram of 1000 HMMs, n = {n}, no early stop",
+        f"numpy batched matmul (rows 1 of {every})",
+        lambda: numpy_rows(models, rows),
+        lambda: ours(models),
+        goal=goal,
+        rounds=3,
+        share=share,
+    )
+    mixing = random_models(np.random.default_rng(n), 1000, n, stay=0.0)
+    race(
+        f"W4 the same, fast mixing, n = {n}",
+        f"numpy batched matmul (rows 1 of {every})",
+        lambda: numpy_rows(mixing, rows),
+        lambda: ours(mixing),
+        rounds=2,
+        share=share,
+    )
+    race(
+        f"W4 two threads, n = {n}",
+        "one thread",
+        lambda: ours(models),
+        lambda: ours(models, n_jobs=2),
+        goal=1.7,
+        rounds=3,
+    )
+
+
+def w4_ragged() -> None:
+    rng = np.random.default_rng(0)
+    count = 1000
+    sizes = rng.integers(4, 31, count)
+    groups = {n: random_models(rng, int((sizes == n).sum()), n) for n in np.unique(sizes)}
+    singles = [tuple(part[k] for part in group) for group in groups.values() for k in range(len(group[0]))]
+    pairs = np.sort(rng.integers(0, count, (2000, 2)), axis=1)
+
+    def all_groups() -> list[np.ndarray]:
+        names = list(groups)
+        return [ours(groups[n], None if n == m else groups[m]) for k, n in enumerate(names) for m in names[k:]]
+
+    race(
+        f"W4r Gram of {count} HMMs, n = 4...30",
+        f"numpy loop over pairs ({len(pairs)} of them)",
+        lambda: numpy_pairs(singles, pairs),
+        all_groups,
+        goal=5,
+        rounds=2,
+        share=len(pairs) / (count * (count + 1) / 2),
+    )
+
+
+def w7() -> None:
+    features = np.random.default_rng(0).normal(size=(10_000, 2000))
+    race(
+        "W7 Gram of features, 10000 x 2000",
+        "BLAS syrk (one triangle)",
+        lambda: dsyrk(1.0, features.T, trans=1, lower=1),
+        lambda: gram(features),
+        goal=0.95,
+        rounds=3,
+    )
+    few = features[:4000]
+    race(
+        "W7 Gaussian kernel of features, 4000 x 2000",
+        "scikit-learn rbf_kernel",
+        lambda: rbf_kernel(few, gamma=1e-4),
+        lambda: rbf(few, None, 2e-4),
+        rounds=3,
+    )
+
+
+def main() -> None:
+    w4(3, goal=25, every=4)
+    w4(10, goal=3, every=10)
+    w4_ragged()
+    w7()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""Affinities between Gaussians, of any mixture of full, diagonal and isotropic covariances."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genkern.affinities.how import Expected, Power
+from genkern.affinities.registry import affinity
+from genkern.affinities.rules import PairError
+from genkern.models.gaussian import Gaussian
+from genkern.validation import Floats
+
+LOG_2PI = math.log(2.0 * math.pi)
+CHUNK = 1 << 16  # numbers in a temporary array: several of them should fit into the processor's cache
+FULL_CHUNK = 1 << 18  # the same for full covariances, where calls cost more than memory
+EPS = float(np.finfo(float).eps)
+
+
+class Normals(NamedTuple):
+    """Means G + (a, d), and variances G + (a, 1) or G + (a, d), or covariances G + (a, d, d) if full."""
+
+    mean: Floats
+    cov: Floats
+    full: bool
+
+
+class Spread(NamedTuple):
+    """The matrix V = ridge I + scale (Sigma + Sigma') of a pair; pairs that are True in ``skip`` are left out."""
+
+    ridge: float
+    scale: float
+    skip: NDArray[np.bool_] | None = None  # G + (a, b)
+
+
+@affinity.register(Gaussian, Gaussian, Power, reference="Jebara, Kondor & Howard (2004), eq. 5")
+def gaussian_product(P: Gaussian, Q: Gaussian, how: Power) -> Floats:
+    r"""Return the log probability product of Gaussians, G + (a, b).
+
+    .. math::
+        \tfrac{(1-2\rho)d}{2} \log 2\pi - \tfrac d2 \log\rho + \tfrac{1-\rho}{2} (\log|\Sigma| + \log|\Sigma'|)
+        - \tfrac12 \log|\Sigma+\Sigma'| - \tfrac\rho2 \delta^T (\Sigma+\Sigma')^{-1} \delta, \quad \delta = \mu - \mu'
+
+    A singular covariance makes it -inf for rho < 1 and infinite for rho > 1; for rho = 1 the sum must be regular.
+    """
+    left, right = _promoted(P, Q)
+    d, rho = left.mean.shape[-1], how.rho
+    constant = (0.5 - rho) * d * LOG_2PI - 0.5 * d * math.log(rho)
+    if rho == 1.0:
+        return constant + _log_normal(left, right, Spread(0.0, 1.0), 1.0)
+    own_left, own_right = _log_determinants(left), _log_determinants(right)
+    own = 0.5 * (1.0 - rho) * (own_left[..., :, None] + own_right[..., None, :])
+    singular = np.isinf(own)
+    if rho > 1.0 and singular.any():
+        raise PairError(
+            tuple(int(i) for i in np.argwhere(singular)[0]),
+            f"a covariance is singular, so the product with rho = {rho:g} > 1 is infinite. Fit with a floor "
+            "(min_covar), or take rho <= 1 or the mean map.",
+        )
+    return constant + own + _log_normal(left, right, Spread(0.0, 1.0, singular if singular.any() else None), rho)
+
+
+@affinity.register(
+    Gaussian, Gaussian, Expected, reference="Mehta & Gray (2010), proposition 2, as the law of X - Y (no inverses)"
+)
+def gaussian_mean_map(P: Gaussian, Q: Gaussian, how: Expected) -> Floats:
+    r"""Return the log mean map kernel of Gaussians, G + (a, b); singular covariances are legal.
+
+    .. math::
+        -\tfrac12 \log|I + \lambda(\Sigma+\Sigma')|
+        - \tfrac\lambda2 \delta^T (I + \lambda(\Sigma+\Sigma'))^{-1} \delta, \quad \delta = \mu - \mu'
+    """
+    left, right = _promoted(P, Q)
+    return _log_normal(left, right, Spread(1.0, how.lam), how.lam)
+
+
+def _promoted(P: Gaussian, Q: Gaussian) -> tuple[Normals, Normals]:
+    """Return both stacks with covariances of the more general kind of the two."""
+    if P.mean.shape[-1] != Q.mean.shape[-1]:
+        raise ValueError(
+            "affinity: both Gaussians must have the same number of dimensions. "
+            f"Got {P.mean.shape[-1]} and {Q.mean.shape[-1]}."
+        )
+    kinds = {P.covariance_type, Q.covariance_type}
+    kind = next(kind for kind in ("full", "diagonal", "isotropic") if kind in kinds)
+    return _as_kind(P, kind), _as_kind(Q, kind)
+
+
+def _as_kind(model: Gaussian, kind: str) -> Normals:
+    """Return means and covariances of a kind at least as general as the model's."""
+    if kind == "isotropic":
+        return Normals(model.mean, model.cov[..., None], False)
+    if kind == "diagonal":
+        return Normals(model.mean, model.variances, False)
+    if model.covariance_type == "full":
+        return Normals(model.mean, model.cov, True)
+    return Normals(model.mean, model.variances[..., None] * np.eye(model.mean.shape[-1]), True)
+
+
+def _log_determinants(normals: Normals) -> Floats:
+    """Return log |Sigma| of each member, G + (a,); -inf if singular to rounding."""
+    d = normals.mean.shape[-1]
+    values = np.linalg.eigvalsh(normals.cov) if normals.full else normals.cov
+    singular = values.min(axis=-1) <= (d * EPS * values.max(axis=-1) if normals.full else 0.0)
+    logs = np.log(np.where(singular[..., None], 1.0, values)).sum(axis=-1) * (d / values.shape[-1])
+    return np.where(singular, -np.inf, logs)
+
+
+def _log_normal(left: Normals, right: Normals, spread: Spread, weight: float) -> Floats:
+    r"""Return :math:`-\frac12\log|V| - \frac w2 \delta^T V^{-1} \delta`, G + (a, b), in chunks of bounded memory."""
+    *batch, a, d = left.mean.shape
+    b = right.mean.shape[-2]
+    g = math.prod(batch)
+    out = np.empty((g, a, b))
+    terms = _full_terms if left.full else _diagonal_terms
+    left, right = _flat(left, g), _flat(right, g)
+    skip = None if spread.skip is None else spread.skip.reshape(g, a, b)
+    for some, rows in _chunks(g, a, b * d * d if left.full else b, FULL_CHUNK if left.full else CHUNK):
+        part = Normals(left.mean[some, rows], left.cov[some, rows], left.full)
+        whole = Normals(right.mean[some], right.cov[some], right.full)
+        unused = None if skip is None else skip[some, rows]
+        log_det, square = terms(part, whole, spread._replace(skip=unused))
+        out[some, rows] = -0.5 * (log_det + weight * square)
+        bad = np.argwhere(np.isnan(log_det))
+        if len(bad):
+            i, j, k = (int(x) for x in bad[0])
+            where = np.unravel_index(i + some.start, batch) if batch else ()
+            raise PairError(
+                (*(int(x) for x in where), j + rows.start, k),
+                "the sum of the covariances is singular, so the product is infinite or undefined. Fit with a floor "
+                "(min_covar), leave the constant channel out, or use the mean map.",
+            )
+    return out.reshape(*batch, a, b)
+
+
+def _flat(normals: Normals, g: int) -> Normals:
+    """Return the leading axes G as one."""
+    depth = normals.mean.ndim - 2
+    return Normals(
+        normals.mean.reshape(g, *normals.mean.shape[depth:]),
+        normals.cov.reshape(g, *normals.cov.shape[depth:]),
+        normals.full,
+    )
+
+
+def _chunks(g: int, a: int, row: int, size: int) -> Iterator[tuple[slice, slice]]:
+    """Yield slices of g blocks of a rows of so many numbers each, about ``size`` numbers at a time."""
+    if a * row <= size:
+        step = size // (a * row)
+        yield from ((slice(i, i + step), slice(0, a)) for i in range(0, g, step))
+    else:
+        step = max(1, size // row)
+        yield from ((slice(i, i + 1), slice(j, j + step)) for i in range(g) for j in range(0, a, step))
+
+
+def _diagonal_terms(left: Normals, right: Normals, spread: Spread) -> tuple[Floats, Floats]:
+    """Return log |V| and the squared Mahalanobis distance, (g, a, b); log |V| is NaN where V is singular.
+
+    One channel after the other, in place: no array has more than (g, a, b) entries.
+    """
+    d, kinds = left.mean.shape[-1], left.cov.shape[-1]
+    means = [np.ascontiguousarray(np.moveaxis(side.mean, -1, 0)) for side in (left, right)]
+    halves = [np.moveaxis(spread.scale * side.cov + 0.5 * spread.ridge, -1, 0) for side in (left, right)]
+    group = _safe_group(*halves)
+    log_det, square, gap, v, product = np.zeros((5, *left.mean.shape[:-1], right.mean.shape[1]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for k in range(d):
+            if k < kinds:
+                np.add(halves[0][k, :, :, None], halves[1][k, :, None, :], out=v)
+                if spread.skip is not None:
+                    v[spread.skip] = 1.0
+                np.multiply(product if k % group else 1.0, v, out=product)
+                if (k + 1) % group == 0 or k + 1 == kinds:
+                    log_det += np.log(product)
+            np.subtract(means[0][k, :, :, None], means[1][k, :, None, :], out=gap)
+            gap *= gap
+            gap /= v
+            square += gap
+    log_det[np.isneginf(log_det)] = np.nan
+    return log_det * (d / kinds), square
+
+
+def _safe_group(first: Floats, second: Floats) -> int:
+    """Return how many sums of variances may be multiplied before taking a logarithm: four, or one if extreme."""
+    smallest = min(side.min(initial=1.0, where=side > 0) for side in (first, second))
+    return 4 if smallest > 1e-70 and first.max() + second.max() < 1e70 else 1
+
+
+def _full_terms(left: Normals, right: Normals, spread: Spread) -> tuple[Floats, Floats]:
+    """Return log |V| and the squared Mahalanobis distance, (g, a, b), by Cholesky; NaN where V is singular."""
+    d = left.mean.shape[-1]
+    identity = np.eye(d)
+    v = spread.ridge * identity + spread.scale * (left.cov[:, :, None] + right.cov[:, None])
+    if spread.skip is not None:
+        v[spread.skip] = identity
+    lower, regular = _cholesky(v)
+    gap = left.mean[:, :, None] - right.mean[:, None]
+    white = np.empty_like(gap)
+    for k in range(d):
+        known = np.einsum("...i,...i->...", lower[..., k, :k], white[..., :k])
+        white[..., k] = (gap[..., k] - known) / lower[..., k, k]
+    pivots = np.diagonal(lower, axis1=-2, axis2=-1)
+    log_det = 2.0 * np.log(pivots).sum(axis=-1)
+    return np.where(regular, log_det, np.nan), (white * white).sum(axis=-1)
+
+
+def _cholesky(v: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return factors of (..., d, d), and where they are regular to rounding; elsewhere the factor is the identity."""
+    d = v.shape[-1]
+    definite = np.ones(v.shape[:-2], dtype=bool)
+    try:
+        lower = np.linalg.cholesky(v)
+    except np.linalg.LinAlgError:  # one singular matrix spoils the batch
+        values = np.linalg.eigvalsh(v)
+        definite = values[..., 0] > d * EPS * values[..., -1]
+        lower = np.linalg.cholesky(np.where(definite[..., None, None], v, np.eye(d)))
+    pivots = np.diagonal(lower, axis1=-2, axis2=-1) ** 2
+    regular = definite & (pivots > d * EPS * np.diagonal(v, axis1=-2, axis2=-1)).all(axis=-1)
+    return np.where(regular[..., None, None], lower, np.eye(d)), regular

@@ -1,0 +1,197 @@
+"""Affinities between hidden Markov models: one recursion over pairs of states, whatever they emit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from genkern.affinities.collection import reshaped
+from genkern.affinities.how import Expected, How, Power
+from genkern.affinities.registry import affinity, needs_length
+from genkern.affinities.resolvent import log_all_lengths
+from genkern.affinities.rules import PairError
+from genkern.core.pairs import LANES, PairSide, pair_log, pair_log_values
+from genkern.models.hmm import HMM
+from genkern.validation import Floats
+
+CHUNK = 1 << 20  # pairs of states at a time, each of which costs one elementary kernel value
+PRODUCT = "Jebara, Kondor & Howard (2004), section 4.2, the power inside the latent sum"
+MEAN_MAP = "Mehta & Gray (2010), proposition 3 and algorithm 1"
+
+
+class Psi(NamedTuple):
+    """Affinities of emissions: their logarithms, or plain values where the family offers them."""
+
+    table: Floats
+    logs: bool
+
+
+class Solver(NamedTuple):
+    """What makes kernel values of chains and psi.
+
+    ``crossed`` takes a models of n states, b models of m states and psi (a, n, b, m), and returns logs (a, b);
+    ``paired`` takes g of each and psi (g, n, m), and returns logs (g,).
+    """
+
+    crossed: Callable[[PairSide, PairSide, Psi], Floats]
+    paired: Callable[[PairSide, PairSide, Psi], Floats]
+
+
+@affinity.register(HMM, HMM, Power, length="given", parts=("emissions",), reference=PRODUCT)
+@affinity.register(HMM, HMM, Expected, length="given", parts=("emissions",), reference=MEAN_MAP)
+def state_pair_recursion(P: HMM, Q: HMM, how: How, length: int) -> Floats:
+    r"""Return the log kernel between sequences of one length, G + (a, b).
+
+    .. math:: φ_1 = (π^ρ π'^{ρ\,T}) ∘ ψ, \quad φ_{t+1} = [(A^ρ)^T φ_t A'^ρ] ∘ ψ, \quad k = \sum_{ij} φ_L(i, j)
+
+    with ψ the affinity of the emissions, and ρ = 1 for the mean map. End weights and stop probabilities multiply the
+    last φ. O(L n n' (n + n')).
+    """
+    _check_stops(P, Q)
+
+    def crossed(left: PairSide, right: PairSide, psi: Psi) -> Floats:
+        return (pair_log if psi.logs else pair_log_values)(left, right, psi.table, length)
+
+    return _by_rows(P, Q, how, Solver(crossed, partial(_squares, crossed)))
+
+
+@affinity.register(HMM, HMM, Power, length="all", parts=("emissions",), reference=f"{PRODUCT}, summed over lengths")
+@affinity.register(HMM, HMM, Expected, length="all", parts=("emissions",), reference=f"{MEAN_MAP}, summed over lengths")
+def all_lengths(P: HMM, Q: HMM, how: How) -> Floats:
+    r"""Return the log kernel between models with stop probabilities e, over sequences of all lengths, G + (a, b).
+
+    .. math:: k = \sum_L k_L = [(π^ρ ⊗ π'^ρ) ∘ ψ]^T (I - M)^{-1} (e^ρ ⊗ e'^ρ), \quad
+              M_{ij,kl} = a_{ik}^ρ a'^ρ_{jl} ψ_{kl}
+    """
+    if P.stop is None and Q.stop is None:
+        raise needs_length("HMM x HMM without stop probabilities")
+    _check_stops(P, Q)
+    return _by_rows(P, Q, how, Solver(_sum_crossed, _sum_paired))
+
+
+def _check_stops(P: HMM, Q: HMM) -> None:
+    if (P.stop is None) != (Q.stop is None):
+        raise ValueError(
+            "affinity: one HMM has stop probabilities and the other has none, so one is a distribution over "
+            "sequences of all lengths and the other over those of a given length. Give both 'stop', or neither."
+        )
+
+
+def _by_rows(P: HMM, Q: HMM, how: How, solver: Solver) -> Floats:
+    """Return G + (a, b), with psi made and used for a few rows at a time."""
+    *batch, a = P.shape
+    b = Q.shape[-1]
+    if batch:
+        g = math.prod(batch)
+        first, second = reshaped(P, (g, a)), reshaped(Q, (g, b))
+        out = _paired(first, second, how, solver) if a == b == 1 else _each(first, second, how, solver)
+        return out.reshape(*batch, a, b)
+    left, right = _side(P, how), _side(Q, how)
+    (n, m), out = (P.n_states, Q.n_states), np.empty((a, b))
+    step = max(1, CHUNK // (n * m * b))
+    for low in range(0, a, step):
+        rows = slice(low, min(low + step, a))
+        size = rows.stop - low
+        few, all_of_them = reshaped(P[rows].emissions, (size * n,)), reshaped(Q.emissions, (b * m,))
+        try:
+            psi = _psi(few, all_of_them, how, lambda i, j: ((i // n, j // m), (i % n, j % m)))
+            psi = psi._replace(table=psi.table.reshape(size, n, b, m))
+            out[rows] = solver.crossed(_cut(left, rows), right, psi)
+        except PairError as error:
+            raise PairError((error.index[0] + low, error.index[1]), error.text) from None
+    return out
+
+
+def _each(P: HMM, Q: HMM, how: How, solver: Solver) -> Floats:
+    """Return (g, a, b), one block after the other."""
+    blocks = []
+    for i in range(len(P)):
+        try:
+            blocks.append(_by_rows(P[i], Q[i], how, solver))
+        except PairError as error:
+            raise PairError((i, *error.index), error.text) from None
+    return np.stack(blocks)
+
+
+def _paired(P: HMM, Q: HMM, how: How, solver: Solver) -> Floats:
+    """Return (g, 1, 1) for stacks of batch (g, 1)."""
+    first, second = reshaped(P, (len(P),)), reshaped(Q, (len(P),))
+    psi = _psi(first.emissions, second.emissions, how, lambda g, i, j: ((g, 0, 0), (i, j)))
+    return solver.paired(_side(first, how), _side(second, how), psi)[:, None, None]
+
+
+def _psi(P: Any, Q: Any, how: How, locate: Callable[..., tuple[tuple[int, ...], tuple[int, int]]]) -> Psi:
+    """Return the affinities of emissions, G + (a, b); ``locate`` turns an index into models' and states'."""
+    values = affinity.values(P, Q, how)
+    if values is not None:
+        return Psi(values, False)
+    try:
+        return Psi(affinity.block(P, Q, how), True)
+    except PairError as error:
+        models, (s, t) = locate(*error.index)
+        raise PairError(models, f"in the emissions of states {s} and {t}, {error.text}") from None
+
+
+def _squares(crossed: Callable[[PairSide, PairSide, Psi], Floats], left: PairSide, right: PairSide, psi: Psi) -> Floats:
+    """Return logs (g,) of pairs as the diagonals of small squares.
+
+    The compiled recursion does eight models at once where they have few states, and a call of it has its price, so
+    that squares are much cheaper than one call for every pair.
+    """
+    g, n, m = psi.table.shape
+    out = np.empty(g)
+    step = 64 if max(n, m) <= 4 else 8 if max(n, m) <= LANES else 1
+    for low in range(0, g, step):
+        some = slice(low, min(low + step, g))
+        size = some.stop - low
+        # Every row of the square uses the columns' own psi: right on the diagonal, and harmless elsewhere.
+        square = np.broadcast_to(psi.table[some].transpose(1, 0, 2), (size, n, size, m))
+        out[some] = np.diagonal(crossed(_cut(left, some), _cut(right, some), psi._replace(table=square)))
+    return out
+
+
+def _sum_crossed(left: PairSide, right: PairSide, psi: Psi) -> Floats:
+    """Return logs (a, b) summed over all lengths."""
+    a, _, b, _ = psi.table.shape
+    i, j = np.divmod(np.arange(a * b), b)
+    first, second = (PairSide(*(part[k] for part in side)) for side, k in ((left, i), (right, j)))
+    try:
+        return _sum_paired(first, second, psi._replace(table=psi.table[i, :, j, :])).reshape(a, b)
+    except PairError as error:
+        raise PairError(divmod(error.index[0], b), error.text) from None
+
+
+def _sum_paired(left: PairSide, right: PairSide, psi: Psi) -> Floats:
+    """Return logs (g,) summed over all lengths; a pair for which the sum diverges is an error."""
+    g, n, m = psi.table.shape
+    with np.errstate(divide="ignore"):
+        log_psi = psi.table if psi.logs else np.log(psi.table)
+    logs = np.empty(g)
+    step = max(1, CHUNK // (n * m) ** 2)
+    for low in range(0, g, step):
+        some = slice(low, low + step)
+        logs[some] = log_all_lengths(_cut(left, some), _cut(right, some), log_psi[some])
+    endless = np.flatnonzero(np.isposinf(logs))
+    if len(endless):
+        raise PairError(
+            (int(endless[0]), 0, 0),
+            "the sum over all lengths diverges (the state-pair operator has spectral radius >= 1), so the kernel is "
+            "infinite. Give length=, take a larger rho, scale real-valued data up, or use the mean map.",
+        )
+    return logs
+
+
+def _side(model: HMM, how: How) -> PairSide:
+    """Return start, transitions and end (ones if there is none) of a stack of batch (a,), to the weights' power."""
+    end = np.ones_like(model.start) if model.final is None else model.final
+    power = how.weight_power
+    parts = (model.start, model.transitions, end)
+    return PairSide(*parts) if power == 1.0 else PairSide(*(part**power for part in parts))
+
+
+def _cut(side: PairSide, rows: slice) -> PairSide:
+    return PairSide(side.start[rows], side.transitions[rows], side.end[rows])

@@ -1,0 +1,345 @@
+"""Log kernel values between models: one callable, and the table of formulas behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from genkern.affinities.collection import Collection, Group, as_collection
+from genkern.affinities.how import How
+from genkern.affinities.rules import Explanation, PairError, Rule, Table
+from genkern.validation import Floats, check_int
+
+Formula = TypeVar("Formula", bound=Callable[..., Any])
+
+
+class Affinity:
+    r"""Log kernel values between models.
+
+    .. math:: \log \int p(x)^\rho q(x)^\rho dx \quad (\mathrm{Power}), \qquad
+              \log E\, e^{-\frac{\lambda}{2}\|X - Y\|^2} \quad (\mathrm{Expected})
+
+    Parameters
+    ----------
+    P, Q : Model, stack of models or list of models
+        What is compared; a list of n models counts as a batch ``(n,)`` and may mix classes and sizes. If ``P is Q``
+        the result is symmetric, at half the price.
+    how : Power or Expected
+        The comparison.
+    length : int, optional
+        Number of observations. Independent draws (leaves) give ``length`` times the value of one draw. Sequence
+        models need it, unless both have ``stop`` probabilities: then the default is all lengths at once.
+    method : str, default="exact"
+        Which kind of formula; nothing approximate is chosen silently.
+
+    Returns
+    -------
+    ndarray of shape P.shape + Q.shape
+        Logarithms; -inf where the supports are disjoint.
+
+    Notes
+    -----
+    ``affinity.table()`` lists the formulas, ``affinity.explain(p, q, how)`` names the one in charge,
+    ``affinity.register`` adds one, also for classes from elsewhere.
+
+    References
+    ----------
+    Jebara, Kondor & Howard (2004), Probability product kernels. Mehta & Gray (2010), Generative and latent mean map
+    kernels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from genkern import Categorical, Expected, Power, affinity
+    >>> p, q = Categorical([0.5, 0.5]), Categorical([[0.9, 0.1], [0.5, 0.5]])
+    >>> affinity(p, q, Power(1.0)).round(4)
+    array([-0.6931, -0.6931])
+    >>> affinity.explain(p, q, Power(1.0)).kind
+    'exact'
+    """
+
+    def __init__(self) -> None:
+        self._rules: dict[tuple[type, type, type, str, str], Rule] = {}
+        self._found: dict[tuple[Any, ...], tuple[Rule, bool]] = {}
+
+    def __repr__(self) -> str:
+        return f"affinity(P, Q, how, length=None, method='exact'), {len(self._rules)} formulas: see affinity.table()"
+
+    # --- values
+
+    def __call__(self, P: Any, Q: Any, how: How, length: int | None = None, method: str = "exact") -> Floats:
+        """Return log kernel values of shape P.shape + Q.shape; the class says what the arguments are."""
+        length = _checked(how, length)
+        left = as_collection(P, "affinity")
+        right = left if Q is P else as_collection(Q, "affinity")
+        return self._cross(left, right, how, length, method).reshape(left.shape + right.shape)
+
+    def diag(self, P: Any, how: How, length: int | None = None, method: str = "exact") -> Floats:
+        """Return log kernel values of each model with itself, shape P.shape, without the rest of the matrix.
+
+        Parameters
+        ----------
+        P : Model, stack of models or list of models
+            The models.
+        how : Power or Expected
+            The comparison.
+        length : int, optional
+            Number of observations.
+        method : str, default="exact"
+            Which kind of formula.
+        """
+        length = _checked(how, length)
+        models = as_collection(P, "affinity.diag")
+        logs = models.diagonal((how, length, method), lambda whole: self._diagonal(whole, how, length, method))
+        return logs.reshape(models.shape)
+
+    def _diagonal(self, models: Collection, how: How, length: int | None, method: str) -> Floats:
+        """Return logs (n,)."""
+        out = np.empty(len(models))
+        for stack, places in models.groups:
+            pairs = stack[:, None]  # a batch (n, 1): n blocks of one pair each
+            try:
+                out[places] = self.block(pairs, pairs, how, length, method)[:, 0, 0]
+            except PairError as error:
+                raise _named(error, places[error.index[0]], places[error.index[0]]) from None
+        return out
+
+    def block(self, P: Any, Q: Any, how: How, length: int | None = None, method: str = "exact") -> Floats:
+        """Return logs G + (a, b) for stacks of batch G + (a,) and G + (b,): the call for rules that rest on others.
+
+        As in a matrix product, the leading axes G are paired and the last ones crossed.
+
+        Parameters
+        ----------
+        P, Q : stack of models
+            Stacks of batch G + (a,) and G + (b,).
+        how : Power or Expected
+            The comparison.
+        length : int, optional
+            Number of observations.
+        method : str, default="exact"
+            Which kind of formula.
+        """
+        rule, turned = self._find(type(P), type(Q), how, length, method)
+        if not turned:
+            return rule.block(P, Q, how, length)
+        try:
+            return np.swapaxes(rule.block(Q, P, how, length), -1, -2)
+        except PairError as error:
+            raise PairError((*error.index[:-2], error.index[-1], error.index[-2]), error.text) from None
+
+    def values(self, P: Any, Q: Any, how: How, method: str = "exact") -> Floats | None:
+        """Return values G + (a, b) of one observation where a formula offers them and they do not underflow, else None.
+
+        Parameters
+        ----------
+        P, Q : stack of models
+            Stacks of batch G + (a,) and G + (b,).
+        how : Power or Expected
+            The comparison.
+        method : str, default="exact"
+            Which kind of formula.
+        """
+        rule, turned = self._find(type(P), type(Q), how, None, method)
+        if rule.values is None:
+            return None
+        found = rule.values(Q, P, how) if turned else rule.values(P, Q, how)
+        return np.swapaxes(found, -1, -2) if turned and found is not None else found
+
+    def _cross(self, left: Collection, right: Collection, how: How, length: int | None, method: str) -> Floats:
+        """Return logs (n, m) of two collections, symmetric if they are one and the same."""
+        out = np.empty((len(left), len(right)))
+        for g, first in enumerate(left.groups):
+            for h, second in enumerate(right.groups):
+                if left is right and h < g:
+                    continue
+                block = self._groups(first, second, how, length, method)
+                if block.shape == out.shape:
+                    return block
+                out[np.ix_(first.places, second.places)] = block
+                if left is right and h > g:
+                    out[np.ix_(second.places, first.places)] = block.T
+        return out
+
+    def _groups(self, first: Group, second: Group, how: How, length: int | None, method: str) -> Floats:
+        """Return logs between two stacks, naming the models if a pair cannot be compared."""
+        try:
+            if first.stack is second.stack:
+                rule, _ = self._find(type(first.stack), type(first.stack), how, length, method)
+                return rule.square(first.stack, how, length)
+            return self.block(first.stack, second.stack, how, length, method)
+        except PairError as error:
+            i, j = error.index
+            raise _named(error, first.places[i], second.places[j]) from None
+
+    # --- the table
+
+    def register(
+        self,
+        left: type,
+        right: type,
+        how: type,
+        method: str = "exact",
+        *,
+        reference: str,
+        name: str | None = None,
+        length: Literal["iid", "given", "all"] = "iid",
+        exact: Literal[True, "bound", "sampled"] = True,
+        parts: tuple[str, ...] = (),
+        values: Callable[..., Floats | None] | None = None,
+    ) -> Callable[[Formula], Formula]:
+        """Return a decorator that enters a formula into the table.
+
+        The formula takes stacks P of batch G + (a,) and Q of batch G + (b,) and the ``how``, and returns logs
+        G + (a, b): as in a matrix product, the leading axes G are paired and the last ones crossed. It serves the
+        reversed pair of classes, too, and subclasses for which there is nothing nearer.
+
+        Parameters
+        ----------
+        left, right : type
+            Classes of models.
+        how : type
+            Class of the comparison: Power, Expected or another.
+        method : str, default="exact"
+            Name by which users ask for it.
+        reference : str
+            Paper and equation.
+        name : str, optional
+            Name of the formula; the default is the function's.
+        length : {"iid", "given", "all"}, default="iid"
+            "iid": the formula compares one observation, and L independent ones are its L-th power. "given": it takes
+            the length as a fourth argument. "all": it sums over all lengths, and serves calls without a length.
+        exact : True, "bound" or "sampled", default=True
+            What the values are.
+        parts : tuple of str, default=()
+            Attributes of the models whose affinities the formula asks for, such as ``"emissions"``.
+        values : callable, optional
+            For formulas whose values are cheaper than their logarithms: a function of the same arguments that returns
+            the values themselves, or None where they might underflow.
+
+        Examples
+        --------
+        >>> from genkern.affinities import Affinity, Power
+        >>> affinity = Affinity()  # an empty table; genkern.affinity is the full one
+        >>> class Point: ...
+        >>> @affinity.register(Point, Point, Power, reference="an example")
+        ... def one(P, Q, how):
+        ...     return 0.0
+        >>> affinity.table()
+        models         how    length  method  kind   formula  reference
+        Point x Point  Power  iid     exact   exact  one      an example
+        """
+
+        def enter(formula: Formula) -> Formula:
+            kind = "exact" if exact is True else exact
+            title = formula.__name__ if name is None else name
+            key = (left, right, how, method, length)
+            if key in self._rules:
+                raise ValueError(
+                    f"affinity.register: {left.__name__} x {right.__name__} under {how.__name__} has the formula "
+                    f"{self._rules[key].name!r} already (method={method!r}, length={length!r})."
+                )
+            self._rules[key] = Rule(left, right, how, method, length, title, reference, kind, parts, formula, values)
+            self._found.clear()
+            return formula
+
+        return enter
+
+    def table(self) -> Table:
+        """Return all rules, in the order of their registration; it prints as a table."""
+        return Table(self._rules.values())
+
+    def explain(self, p: Any, q: Any, how: How, length: int | None = None, method: str = "exact") -> Explanation:
+        """Return which formula compares two models, where it comes from, and what its values are.
+
+        Parameters
+        ----------
+        p, q : Model
+            Models or stacks.
+        how : Power or Expected
+            The comparison.
+        length : int, optional
+            Number of observations.
+        method : str, default="exact"
+            Which kind of formula.
+        """
+        rule, turned = self._find(type(p), type(q), how, _checked(how, length), method)
+        first, second = (q, p) if turned else (p, q)
+        parts = {part: self.explain(getattr(first, part), getattr(second, part), how) for part in rule.parts}
+        return Explanation(rule.name, rule.reference, rule.kind, parts)
+
+    def _find(self, left: type, right: type, how: How, length: int | None, method: str) -> tuple[Rule, bool]:
+        """Return the nearest rule, and whether it is for the reversed pair; the direct one wins a draw."""
+        key = (left, right, type(how), length is None, method)
+        if key not in self._found:
+            self._found[key] = self._search(left, right, type(how), length is None, method)
+        return self._found[key]
+
+    def _search(self, left: type, right: type, how: type, free: bool, method: str) -> tuple[Rule, bool]:
+        found: dict[tuple[int, bool], list[Rule]] = {}
+        for rule in self._rules.values():
+            if rule.method != method or rule.length == ("given" if free else "all"):
+                continue
+            for turned in (False, True):
+                pair = (right, left) if turned else (left, right)
+                if all(map(issubclass, (*pair, how), (rule.left, rule.right, rule.how))):
+                    steps = map(_distance, (*pair, how), (rule.left, rule.right, rule.how))
+                    found.setdefault((sum(steps), turned), []).append(rule)
+        if not found:
+            raise self._missing(left, right, how, free, method)
+        nearest = min(found)
+        if len(found[nearest]) > 1:
+            names = " and ".join(f"{r.name!r} ({r.left.__name__} x {r.right.__name__})" for r in found[nearest])
+            raise TypeError(
+                f"affinity: {left.__name__} x {right.__name__} under {how.__name__} fits {names} equally well; "
+                "register a formula for this very pair."
+            )
+        return found[nearest][0], nearest[1]
+
+    def _missing(self, left: type, right: type, how: type, free: bool, method: str) -> Exception:
+        """Return the error for a pair without a formula, naming what there is."""
+        pair = f"{left.__name__} x {right.__name__} under {how.__name__}"
+        fitting = [
+            rule
+            for rule in self._rules.values()
+            if issubclass(how, rule.how)
+            and any(issubclass(a, rule.left) and issubclass(b, rule.right) for a, b in ((left, right), (right, left)))
+        ]
+        if any(rule.method == method for rule in fitting):
+            return needs_length(pair) if free else TypeError(f"affinity: {pair} takes no length: leave it out.")
+        methods = ", ".join(sorted({repr(rule.method) for rule in fitting})) or "none"
+        return TypeError(
+            f"affinity: there is no formula for {pair} with method={method!r}. Methods for this pair: {methods}; "
+            "affinity.table() lists all formulas, affinity.register adds one."
+        )
+
+
+def _distance(cls: type, ancestor: type) -> int:
+    """Return how many steps an ancestor lies away in the method resolution order."""
+    return cls.__mro__.index(ancestor)
+
+
+def _checked(how: Any, length: Any) -> int | None:
+    """Return the length, after checking it and the comparison."""
+    if not isinstance(how, How):
+        raise TypeError(f"affinity: 'how' must be Power(rho) or Expected(lam). Got {how!r} instead.")
+    return None if length is None else check_int(length, "length", "affinity", 1)
+
+
+def _named(error: PairError, i: int, j: int) -> ValueError:
+    return ValueError(f"affinity: models {i} and {j}: {error.text}")
+
+
+def needs_length(pair: str) -> ValueError:
+    """Return the error for sequence models compared without a length."""
+    return ValueError(
+        f"affinity: {pair} needs length=, the number of observations to compare. Jebara, Kondor & Howard (2004) took "
+        "about 10, Mehta & Gray (2010) tried several fixed ones. Try a small one (length=10, or the median length of "
+        "your sequences if they are short): normalised values fall exponentially with it. Or give both models 'stop' "
+        "probabilities, which compares all lengths at once."
+    )
+
+
+affinity = Affinity()

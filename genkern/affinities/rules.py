@@ -1,0 +1,105 @@
+"""Rows of the table of formulas: what a rule is, how it is applied, explained and printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from genkern.affinities.how import How
+from genkern.validation import Floats
+
+BAND = 64  # rows at a time when a stack meets itself: columns before the band are mirrored, not computed
+
+
+class PairError(ValueError):
+    """A pair of models that cannot be compared; ``index`` points into the block a formula was to return."""
+
+    def __init__(self, index: tuple[int, ...], text: str):
+        super().__init__(text)
+        self.index, self.text = index, text
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One row of the table: which classes, compared how, by which formula, taken from where."""
+
+    left: type
+    right: type
+    how: type
+    method: str
+    length: str
+    name: str
+    reference: str
+    kind: str
+    parts: tuple[str, ...] = field(repr=False)
+    formula: Callable[..., Floats] = field(repr=False)
+    values: Callable[..., Floats | None] | None = field(repr=False)
+
+    def block(self, P: Any, Q: Any, how: How, length: int | None) -> Floats:
+        """Return G + (a, b) logs for stacks of batch G + (a,) and G + (b,)."""
+        if self.length == "given":
+            return self.formula(P, Q, how, length)
+        logs = self.formula(P, Q, how)
+        return logs if length is None else length * logs
+
+    def square(self, P: Any, how: How, length: int | None) -> Floats:
+        """Return symmetric (n, n) logs of a stack of batch (n,) with itself, at half the price."""
+        n = len(P)
+        out = np.empty((n, n))
+        for low in range(0, n, BAND):
+            high = min(low + BAND, n)
+            try:
+                band = self.block(P[low:high], P[low:], how, length)
+            except PairError as error:
+                raise PairError((error.index[0] + low, error.index[1] + low), error.text) from None
+            out[low:high, low:] = band
+            out[high:, low:high] = band[:, high - low :].T
+            corner = np.triu(band[:, : high - low])
+            out[low:high, low:high] = corner + np.triu(corner, 1).T
+        return out
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Which formula computes an affinity.
+
+    Attributes
+    ----------
+    name, reference : str
+        The formula and where it comes from.
+    kind : {"exact", "bound", "sampled"}
+        What its values are.
+    parts : dict of str to Explanation
+        Formulas it rests on, such as that of the emissions of a hidden Markov model.
+    """
+
+    name: str
+    reference: str
+    kind: str
+    parts: dict[str, Explanation]
+
+    def __str__(self) -> str:
+        lines = [f"{self.name} ({self.kind}; {self.reference})"]
+        for part, explanation in self.parts.items():
+            lines += [f"  {line}" for line in f"{part}: {explanation}".splitlines()]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+class Table(tuple[Rule, ...]):
+    """All rules; prints as a table."""
+
+    def __repr__(self) -> str:
+        head = ("models", "how", "length", "method", "kind", "formula", "reference")
+        rows = [
+            (f"{r.left.__name__} x {r.right.__name__}", r.how.__name__, r.length, r.method, r.kind, r.name, r.reference)
+            for r in self
+        ]
+        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in (head, *rows)
+        )

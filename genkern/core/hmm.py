@@ -1,0 +1,228 @@
+"""Passes over many hidden Markov sequences: log probabilities, derivatives, posteriors, best paths.
+
+Objects lie one behind another; object i holds the positions ``offsets[i]`` to ``offsets[i + 1]``. The fast layouts
+work in scaled arithmetic; what leaves its range is redone by the reference passes, and what leaves theirs in
+logarithms. An object's result depends on nothing but the object and its parameters, to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
+
+from genkern.core import (
+    hmm_blocks,
+    hmm_lanes,
+    hmm_log,
+    hmm_plan,
+    hmm_reference,
+    hmm_rows,
+    hmm_single,
+    hmm_viterbi,
+)
+from genkern.core.hmm_plan import Plan
+from genkern.core.hmm_rows import Job
+from genkern.core.hmm_types import (
+    Chains,
+    Evidence,
+    Floats,
+    Gradients,
+    Ints,
+    Problem,
+    as_problem,
+    empty_gradients,
+    n_symbols,
+)
+
+__all__ = [
+    "Chains",
+    "Evidence",
+    "Gradients",
+    "dead_position",
+    "gradients",
+    "log_prob",
+    "marginals",
+    "viterbi",
+]
+
+WORTH_THREADS = 1 << 22  # positions times squared states below which starting threads costs more than they save
+
+# How each layout arranges its buffers, and its pass.
+LAYOUTS: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
+    hmm_plan.LANES: (hmm_lanes.lanes_of, hmm_lanes.lanes_pass),
+    hmm_plan.BLOCKS: (hmm_blocks.blocks_of, hmm_blocks.blocks_pass),
+    hmm_plan.SINGLE: (hmm_single.single_of, hmm_single.single_pass),
+}
+
+
+def log_prob(
+    chains: Chains, evidence: Evidence, offsets: Ints, n_jobs: int | None = 1, own: bool | None = None
+) -> Floats:
+    """Return log P (n_objects,) of each sequence; -inf for an impossible one.
+
+    Parameters
+    ----------
+    chains : Chains
+        One shared chain, or one for each object.
+    evidence : Evidence
+        Emission factors of all positions.
+    offsets : (n_objects + 1,), where the objects begin and the last one ends; none is empty.
+    n_jobs : int or None
+        Threads; None means 1, -1 all cores. The result does not depend on it.
+    own : bool or None
+        Whether the chains belong to the objects, one each. It need only be said for a single object, where the
+        shapes do not tell: the result of one alone then equals, to the last bit, its result in company.
+    """
+    problem = as_problem(chains, evidence, offsets)
+    out = empty_gradients(problem, 0, 0)
+    plan = hmm_plan.plan(problem.offsets, problem.start.shape[1], _is_own(problem, own), 0)
+    _run(problem, plan, plan.chunk_of, out, n_jobs)
+    lost = np.flatnonzero(np.isnan(out.log_prob))
+    if len(lost):
+        hmm_reference.log_prob_of(problem, lost, out.log_prob)
+        lost = lost[np.isnan(out.log_prob[lost])]
+    if len(lost):
+        with np.errstate(all="ignore"):
+            hmm_log.log_prob_of(problem, lost, out.log_prob)
+    return out.log_prob
+
+
+def gradients(
+    chains: Chains,
+    evidence: Evidence,
+    offsets: Ints,
+    totals: bool = False,
+    n_jobs: int | None = 1,
+    own: bool | None = None,
+) -> Gradients:
+    """Return raw derivatives of log P, per object or, with totals, summed over objects (see Gradients).
+
+    Parameters
+    ----------
+    chains, evidence, offsets, n_jobs, own
+        As for log_prob.
+    totals : bool
+        Sum over objects, in fixed chunks and order; the sums are the same for any number of threads.
+    """
+    problem = as_problem(chains, evidence, offsets)
+    n, symbols, objects = problem.start.shape[1], n_symbols(problem), len(problem.offsets) - 1
+    plan = hmm_plan.plan(problem.offsets, n, _is_own(problem, own), n * (n + symbols + 2))
+    groups = plan.n_chunks if totals else objects
+    slots = plan.chunk_of if totals else np.arange(objects)
+    out = empty_gradients(problem, groups, hmm_plan.width(plan, n))
+    _run(problem, plan, slots, out, n_jobs, derivatives=True)
+    lost = np.flatnonzero(np.isnan(out.log_prob))
+    if len(lost):
+        _redo(problem, slots, out, lost)
+    emissions = out.emissions[:, :n]
+    if symbols:
+        emissions = emissions.reshape(groups, symbols, n)
+        emissions = emissions.sum(axis=0, keepdims=True) if totals else emissions
+    if totals:
+        start, transitions, end = (block.sum(axis=0, keepdims=True) for block in out[1:4])
+        out = Gradients(out.log_prob, start, transitions, end, emissions)
+    return out._replace(emissions=np.ascontiguousarray(emissions))
+
+
+def marginals(chains: Chains, evidence: Evidence, offsets: Ints, pairs: bool = False) -> tuple[Floats, Floats | None]:
+    """Return posteriors of states, gamma (N, n), and with pairs also of pairs, xi (N - n_objects, n, n).
+
+    xi of object i starts at ``offsets[i] - i``. Rows of impossible objects are zero.
+    """
+    problem = as_problem(chains, evidence, offsets)
+    n, objects, positions = problem.start.shape[1], len(problem.offsets) - 1, int(problem.offsets[-1])
+    gamma, log_prob = np.zeros((positions, n)), np.empty(objects)
+    xi = np.zeros((positions - objects if pairs else 0, n, n))
+    with np.errstate(all="ignore"):
+        hmm_reference.marginals_of(problem, gamma, xi, log_prob)
+        lost = np.flatnonzero(np.isnan(log_prob))
+        if len(lost):
+            hmm_log.marginals_of(problem, lost, gamma, xi)
+    return gamma, xi if pairs else None
+
+
+def viterbi(chains: Chains, evidence: Evidence, offsets: Ints) -> tuple[NDArray[np.int32], Floats]:
+    """Return the most probable path (N,) and its joint log probability with each sequence (n_objects,).
+
+    Ties go to the lower state. The path of an impossible object, with log probability -inf, means nothing.
+    """
+    problem = as_problem(chains, evidence, offsets)
+    path = np.empty(int(problem.offsets[-1]), np.int32)
+    best = np.empty(len(problem.offsets) - 1)
+    with np.errstate(divide="ignore"):
+        hmm_viterbi.viterbi_of(problem, path, best)
+    return path, best
+
+
+def dead_position(chains: Chains, evidence: Evidence, offsets: Ints, i: int) -> int:
+    """Return the first position at which object i is impossible; its length if only the end weights are."""
+    return int(hmm_viterbi.first_dead(as_problem(chains, evidence, offsets), i))
+
+
+def _is_own(problem: Problem, own: bool | None) -> bool:
+    """Return whether each object has its own chain, by its word or by the shapes."""
+    return len(problem.start) > 1 if own is None else own
+
+
+def _run(
+    problem: Problem, plan: Plan, slots: Ints, out: Gradients, n_jobs: int | None, derivatives: bool = False
+) -> None:
+    """Run each part of the plan in its layout, split over threads; what is out of range gets log P = nan."""
+    work = len(problem.codes) + len(problem.table)
+    workers = (
+        1 if n_jobs in (None, 1) or work * problem.start.shape[1] ** 2 < WORTH_THREADS else effective_n_jobs(n_jobs)
+    )
+    tasks = [
+        (part.layout, Job(members, slots, derivatives, len(out.start) == len(slots)))
+        for part in plan.parts
+        for members in (hmm_plan.split(part, 4 * workers) if workers > 1 else [part.members])
+    ]
+    if workers == 1:
+        for layout, job in tasks:
+            _run_task(problem, layout, job, out)
+    else:
+        Parallel(n_jobs=workers, backend="threading")(
+            delayed(_run_task)(problem, layout, job, out) for layout, job in tasks
+        )
+
+
+def _run_task(problem: Problem, layout: str, job: Job, out: Gradients) -> None:
+    """Run one layout's pass over some blocks, with buffers of its own."""
+    arrange, run = LAYOUTS[layout]
+    last = job.members[-1, -1]
+    steps = int(problem.offsets[last + 1] - problem.offsets[last])
+    sizes, doubles, integers = arrange(problem.start.shape[1], steps, job.derivatives, n_symbols(problem))
+    rows = hmm_rows.as_rows(problem, sizes.width)
+    with np.errstate(all="ignore"):
+        run(problem, rows, job, out, sizes, hmm_rows.aligned(doubles), np.empty(integers, np.int64))
+
+
+def _redo(problem: Problem, slots: Ints, out: Gradients, lost: Ints) -> None:
+    """Redo the slots of lost objects by the reference passes, and what is lost there too in logarithms.
+
+    A slot of totals is redone with all its objects, but those not lost keep what is theirs alone.
+    """
+    affected = np.flatnonzero(np.isin(slots, slots[lost]))
+    kept = np.setdiff1d(affected, lost)
+    log_prob = out.log_prob[kept]
+    own_rows = [slice(*problem.offsets[i : i + 2]) for i in kept] if not len(problem.codes) else []
+    emissions = [out.emissions[rows].copy() for rows in own_rows]
+    for block in (out.start, out.transitions, out.end):
+        block[slots[lost]] = 0.0
+    if len(problem.codes):
+        out.emissions.reshape(len(out.start), n_symbols(problem), -1)[slots[lost]] = 0.0
+    else:
+        for i in affected:
+            out.emissions[problem.offsets[i] : problem.offsets[i + 1]] = 0.0
+    with np.errstate(all="ignore"):
+        hmm_reference.gradients_of(problem, affected, slots, out)
+        affected = affected[np.isnan(out.log_prob[affected])]
+        if len(affected):
+            hmm_log.gradients_of(problem, affected, slots, out)
+    out.log_prob[kept] = log_prob
+    for rows, values in zip(own_rows, emissions, strict=True):
+        out.emissions[rows] = values

@@ -1,0 +1,146 @@
+"""What the layouts with contiguous states share: packed matrices, products with them, sums of outer products.
+
+States are padded with zeros to a multiple of eight. A matrix (n, padded) is packed into panels of eight columns, so
+that a product reads it as one stream. Everything lies in one flat buffer ``m``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from genkern.core.jit import inlined, kernel
+from genkern.core.simd import W, broadcast, element, horizontal_sum, load, multiply_add, store, zero
+
+TILE = 4  # rows of a register tile: four rows of eight columns and their operands fit sixteen registers
+
+
+class Row(NamedTuple):
+    """Where one sequence's numbers of one step lie: in the buffer, but for the row of emission derivatives."""
+
+    pred: int
+    factors: int
+    alpha: int
+    weighted: int
+    emissions: int
+
+
+def padded(n: int) -> int:
+    """Return n rounded up to a multiple of eight."""
+    return -(-n // W) * W
+
+
+def chunk_of(n: int) -> int:
+    """Return how many steps of outer products are gathered: as many as the first-level cache holds."""
+    return max(8, min(64, 1536 // padded(n)))
+
+
+def places(counts: list[int]) -> tuple[list[int], int]:
+    """Return where consecutive arrays of so many doubles begin, each at a multiple of eight, and their total."""
+    ends = np.cumsum([padded(count) for count in counts])
+    return [0, *ends[:-1].tolist()], int(ends[-1])
+
+
+@kernel
+def pack(matrix, transposed, m, to):
+    """Copy a matrix (n, n), or its transpose, into panels of eight columns; padding columns are left alone."""
+    n = len(matrix)
+    for k in range(n):
+        for j in range(n):
+            m[to + (j // W * n + k) * W + j % W] = matrix[j, k] if transposed else matrix[k, j]
+
+
+@inlined
+def copy_row(rows, row, n, m, to):
+    """Copy a row of n emission factors into the buffer; the padding behind may get anything finite."""
+    if row <= rows.safe:
+        for c in range(0, n, W):
+            store(m, to + c, load(rows.table, row * rows.table.shape[1] + c))
+    else:
+        for k in range(n):
+            m[to + k] = rows.table[row, k]
+
+
+@inlined
+def rows_times(m, left, stride, panel, n, sums):
+    """Return four sums of eight plus the four rows at ``left``, a stride apart, times a panel (n, 8)."""
+    a, b, c, d = sums
+    second, third, fourth = left + stride, left + 2 * stride, left + 3 * stride
+    for k in range(n):
+        column = load(m, panel + k * W)
+        a = multiply_add(broadcast(element(m, left + k)), column, a)
+        b = multiply_add(broadcast(element(m, second + k)), column, b)
+        c = multiply_add(broadcast(element(m, third + k)), column, c)
+        d = multiply_add(broadcast(element(m, fourth + k)), column, d)
+    return a, b, c, d
+
+
+@inlined
+def row_times(m, left, panel, n, start):
+    """Return eight sums plus the row at ``left`` times a panel (n, 8), by four interleaved partial sums."""
+    a, b, c, d = start, zero(), zero(), zero()
+    whole = n - n % 4
+    for k in range(0, whole, 4):
+        at = panel + k * W
+        a = multiply_add(broadcast(element(m, left + k)), load(m, at), a)
+        b = multiply_add(broadcast(element(m, left + k + 1)), load(m, at + W), b)
+        c = multiply_add(broadcast(element(m, left + k + 2)), load(m, at + 2 * W), c)
+        d = multiply_add(broadcast(element(m, left + k + 3)), load(m, at + 3 * W), d)
+    for k in range(whole, n):
+        a = multiply_add(broadcast(element(m, left + k)), load(m, panel + k * W), a)
+    return (a + b) + (c + d)
+
+
+@inlined
+def combine(m, emissions, row, column, future, inverse):
+    """Combine past, present and future of eight states: alpha, weighted future, and emission derivatives."""
+    p, e, scaled = load(m, row.pred + column), load(m, row.factors + column), future * inverse
+    store(m, row.alpha + column, p * e * inverse)
+    store(m, row.weighted + column, scaled * e)
+    at = row.emissions + column
+    store(emissions, at, multiply_add(p, scaled, load(emissions, at)))
+
+
+@kernel
+def add_outer(m, alpha, weighted, pairs, width, steps):
+    """Add sum_t alpha[t, k] weighted[t, j] over (steps, width) rows to pairs (width, width)."""
+    for panel in range(0, width, W):
+        for k in range(0, width, TILE):
+            to = pairs + k * width + panel
+            a, b = load(m, to), load(m, to + width)
+            c, d = load(m, to + 2 * width), load(m, to + 3 * width)
+            for t in range(0, steps * width, width):
+                w, at = load(m, weighted + panel + t), alpha + k + t
+                a = multiply_add(broadcast(element(m, at)), w, a)
+                b = multiply_add(broadcast(element(m, at + 1)), w, b)
+                c = multiply_add(broadcast(element(m, at + 2)), w, c)
+                d = multiply_add(broadcast(element(m, at + 3)), w, d)
+            store(m, to, a)
+            store(m, to + width, b)
+            store(m, to + 2 * width, c)
+            store(m, to + 3 * width, d)
+
+
+@kernel
+def add_pairs(m, pairs, width, slot, transitions):
+    """Add the pairs (n, width) to transitions[slot] (n, n); return their sum."""
+    n = transitions.shape[1]
+    total, rest, whole = zero(), 0.0, n - n % W
+    for k in range(n):
+        to, at = (slot * n + k) * n, pairs + k * width
+        for j in range(0, whole, W):
+            v = load(m, at + j)
+            store(transitions, to + j, load(transitions, to + j) + v)
+            total = total + v
+        for j in range(whole, n):
+            transitions[slot, k, j] += m[at + j]
+            rest += m[at + j]
+    return horizontal_sum(total) + rest
+
+
+@inlined
+def clear(m, start, size):
+    """Set a stretch of the buffer, a multiple of eight long, to zero."""
+    for k in range(start, start + size, W):
+        store(m, k, zero())

@@ -1,0 +1,258 @@
+"""Fisher scores: an object as the gradient of its log-likelihood, in units of the model's information."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from genkern.embed.packing import allows_nan, check_estimator_of_models, pack_for
+from genkern.embed.whitening import Blocks, Whitener, inverse_root, inverse_scale
+from genkern.models.base import COORDINATES, Model
+from genkern.models.leaf import Leaf
+from genkern.objects import Packed, remember_width
+from genkern.validation import Floats, check_number, check_option
+
+INFORMATION = ("complete", "diagonal", "empirical", "identity")
+LENGTH_POWER = {None: 0.0, "length": 1.0, "sqrt": 0.5}
+RCOND_EXACT, RCOND_EMPIRICAL = 1e-10, 1e-8  # relative size below which an eigenvalue is a rounding error
+BLOCK_POSITIONS, BLOCK_NUMBERS = 1 << 16, 1 << 22  # observations, and numbers of output, worked on at a time
+
+
+class FisherScore(TransformerMixin, BaseEstimator):
+    r"""Features whose inner product is the Fisher kernel of one generative model of all objects.
+
+    .. math:: \phi(x) = W^T U_x, \qquad U_x = \nabla_\theta \log p(x | \theta), \qquad W W^T = I^+, \qquad
+       \langle \phi(x), \phi(x') \rangle = U_x^T I^+ U_{x'}
+
+    Parameters
+    ----------
+    estimator : estimator or model
+        What is fitted, as a clone, to all objects given to ``fit`` (``HMMEstimator(n_states=4)``), or a model
+        that is used as it is (``HMM(...)``).
+    information : {"complete", "diagonal", "empirical", "identity"}, default="complete"
+        The matrix I. "complete" is the information of an observer who also sees the hidden states: block
+        diagonal, known in closed form, averaged over the lengths seen in ``fit``. "diagonal" is its diagonal
+        (the scaling of Fisher vectors). "empirical" is the second moment of the training scores,
+        :math:`\frac1n \sum_i U_i U_i^T`, plus a ridge. "identity" is none at all, the kernel :math:`K_U`,
+        which depends on the coordinates.
+    coordinates : {"softmax", "ratio", "sqrt", "raw"}, default="softmax"
+        Of probabilities (see ``genkern.models.simplex``). "complete", and "empirical" without ridge, give the
+        same kernel in the first three. "raw" derivatives leave the simplex and their mean is not zero, so no
+        information of the model belongs to them: they need "identity" or "empirical".
+    length_norm : {None, "length", "sqrt"}, default=None
+        Divide scores by the object's length, or by its square root. Scores grow with the length.
+    ridge : float, default=1e-3
+        Added to the diagonal of the empirical information, in units of its mean. Other informations have
+        none.
+    n_jobs : int, optional
+        Threads, over blocks of objects.
+
+    Attributes
+    ----------
+    model_ : Model
+        The model behind the scores.
+    whitener_ : Whitener
+        The map W, block by block.
+    n_features_out_ : int
+        The number p of features, one per parameter.
+
+    Notes
+    -----
+    The root W keeps column j as close as possible to parameter j (``whitening.inverse_root``), so that
+    features carry the names of parameters. Parameters without information (a probability of one, a state that
+    is never visited)
+    and, in ratio coordinates, those of infinite information (a probability of zero) have zero columns.
+
+    Jaakkola & Haussler's kernels are inner products of these features; their quadratic kernel
+    :math:`(1 + U_x^T I^{-1} U_{x'})^2` is ``Polynomial(degree=2, offset=1)`` on top.
+
+    References
+    ----------
+    Jaakkola & Haussler (1999), Exploiting generative models in discriminative classifiers, section 3.
+    Tsuda, Kawanabe, Rätsch, Sonnenburg & Müller (2002), A new discriminative kernel from probabilistic
+    models, appendix.
+
+    Examples
+    --------
+    >>> from genkern import HMM, Categorical, FisherScore
+    >>> emissions = Categorical([[0.9, 0.1], [0.2, 0.8]], alphabet="ab")
+    >>> model = HMM([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]], emissions)
+    >>> fisher = FisherScore(model).fit(["aabb", "ab"])
+    >>> fisher.transform(["aaaa", "b"]).shape
+    (2, 10)
+    >>> str(fisher.get_feature_names_out()[-1])
+    'emissions.probs[1,b]'
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        information: str = "complete",
+        coordinates: str = "softmax",
+        length_norm: str | None = None,
+        ridge: float = 1e-3,
+        n_jobs: int | None = None,
+    ):
+        self.estimator = estimator
+        self.information = information
+        self.coordinates = coordinates
+        self.length_norm = length_norm
+        self.ridge = ridge
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model, if it is not given, and its information.
+
+        Parameters
+        ----------
+        X : list of n objects
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        self._check_options()
+        remember_width(self, X, reset=True)
+        if isinstance(self.estimator, Model):
+            self.model_: Any = self.estimator
+        else:
+            self.model_ = clone(check_estimator_of_models(self.estimator, "FisherScore")).fit(X).model_
+        packed = pack_for(self.model_, X)
+        self.n_features_out_ = len(self.model_.parameter_names)
+        if self.information == "identity":
+            blocks: Blocks = [(np.arange(self.n_features_out_), np.ones(self.n_features_out_))]
+        elif self.information == "empirical":
+            moment = _ridged(self._second_moment(packed), self.ridge)
+            blocks = [(np.arange(len(moment)), inverse_root(moment, RCOND_EMPIRICAL))]
+        else:
+            pairs = _complete_information(self.model_, packed.lengths, self.coordinates)
+            if self.information == "complete":
+                blocks = [(index, inverse_root(matrix, RCOND_EXACT)) for index, matrix in pairs]
+            else:
+                blocks = [(index, inverse_scale(np.diagonal(matrix))) for index, matrix in pairs]
+        self.whitener_ = Whitener(blocks)
+        if self.whitener_.is_zero:
+            warnings.warn(
+                "FisherScore: the model has no information about its parameters, so all features are zero. Is "
+                "it certain of every observation? Give the estimator a pseudocount, or another family.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Return the features of each object.
+
+        Parameters
+        ----------
+        X : list of n objects
+
+        Returns
+        -------
+        features : ndarray of shape (n, p)
+        """
+        check_is_fitted(self, "whitener_")
+        remember_width(self, X, reset=False)
+        packed = pack_for(self.model_, X)
+        features = np.empty((packed.n_objects, self.n_features_out_))
+        for part, scores in self._scores(packed):
+            features[part] = self.whitener_(scores)
+        return features
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the model's parameters, one per feature.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        names : ndarray of shape (p,) of str
+        """
+        check_is_fitted(self, "model_")
+        return np.array(self.model_.parameter_names, dtype=object)
+
+    def _check_options(self) -> None:
+        check_option(self.information, INFORMATION, "information", "FisherScore")
+        check_option(self.coordinates, COORDINATES, "coordinates", "FisherScore")
+        if self.length_norm is not None:
+            check_option(self.length_norm, [name for name in LENGTH_POWER if name], "length_norm", "FisherScore")
+        check_number(self.ridge, "ridge", "FisherScore")
+        if self.coordinates == "raw" and self.information not in ("identity", "empirical"):
+            raise ValueError(
+                "FisherScore: coordinates='raw' needs information='identity' or 'empirical': raw derivatives "
+                f"leave the simplex and their mean is not zero, so {self.information!r} is not their second "
+                "moment. Use coordinates='softmax'."
+            )
+
+    def _scores(self, packed: Packed) -> Iterator[tuple[slice, Floats]]:
+        """Yield the scores of consecutive blocks of objects, whatever n_jobs in the same order."""
+        parts = _parts(packed, self.n_features_out_)
+        tasks = (delayed(_gradients)(self.model_, packed, part, self.coordinates) for part in parts)
+        power = LENGTH_POWER[self.length_norm]
+        results = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(tasks)
+        for part, scores in zip(parts, results):
+            yield part, scores / packed.lengths[part, None] ** power
+
+    def _second_moment(self, packed: Packed) -> Floats:
+        """Return the mean (p, p) of the outer products of the scores."""
+        total = np.zeros((self.n_features_out_, self.n_features_out_))
+        for _, scores in self._scores(packed):
+            total += scores.T @ scores
+        return total / packed.n_objects
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = allows_nan(self.estimator)
+        return tags
+
+
+def _complete_information(model: Any, lengths: NDArray[np.int64], coordinates: str) -> Blocks:
+    """Return pairs (index, block) of the complete-data information, averaged over lengths."""
+    if not isinstance(model, Leaf):
+        pairs: Blocks = model.information(lengths, coordinates)
+        return pairs
+    blocks = model.stack([model]).information(np.array([lengths.mean()]), coordinates)
+    ends = np.cumsum([len(block) for block in blocks])
+    return [(np.arange(end - len(block), end), block) for end, block in zip(ends, blocks)]
+
+
+def _ridged(moment: Floats, ridge: float) -> Floats:
+    """Return a second moment (p, p) with ``ridge`` times its mean diagonal added to the diagonal."""
+    ridged: Floats = moment + ridge * np.trace(moment) / len(moment) * np.eye(len(moment))
+    return ridged
+
+
+def _parts(packed: Packed, width: int) -> list[slice]:
+    """Return consecutive slices of objects with a bounded number of observations and of scores."""
+    most = max(1, BLOCK_NUMBERS // width)
+    parts, first = [], 0
+    while first < packed.n_objects:
+        limit = packed.offsets[first] + BLOCK_POSITIONS
+        last = int(np.searchsorted(packed.offsets, limit, side="right")) - 1
+        last = min(max(last, first + 1), first + most, packed.n_objects)
+        parts.append(slice(first, last))
+        first = last
+    return parts
+
+
+def _gradients(model: Any, packed: Packed, part: slice, coordinates: str) -> Floats:
+    """Return the scores (objects, p) of one block."""
+    try:
+        scores: Floats = model.log_prob_grad(packed.take(part), coordinates)
+    except ValueError:
+        # once more from the first object on, so that the message counts objects as the caller does
+        model.log_prob_grad(packed.take(slice(0, part.stop)), coordinates)
+        raise
+    return scores

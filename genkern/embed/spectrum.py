@@ -1,0 +1,143 @@
+"""Counts of words in sequences of symbols."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.preprocessing import normalize as scale_rows
+from sklearn.utils.validation import check_is_fitted
+
+from genkern.core.kmers import kmer_counts, kmer_sparse
+from genkern.objects import pack_symbols, remember_width
+from genkern.validation import check_int, check_option
+
+DENSE_WORDS = 4096  # spectra with more words are sparse unless asked otherwise
+
+
+class Spectrum(TransformerMixin, BaseEstimator):
+    r"""How often each word of k symbols occurs.
+
+    .. math:: \phi_w(x) = \#\{t : x_t x_{t+1} \dots x_{t+k-1} = w\}
+
+    Parameters
+    ----------
+    k : int, default=3
+        Length of the words.
+    alphabet : str, int, sequence or Alphabet, optional
+        The symbols: "dna", "rna", "protein", an explicit list, or (default) those of all objects given to ``fit``.
+    sparse : bool or "auto", default="auto"
+        Whether to return a sparse CSR matrix. "auto" does for more than 4096 words.
+    normalize : {None, "frequency", "l2"}, default=None
+        Divide counts by the number of words in the object, or by their Euclidean norm.
+
+    Attributes
+    ----------
+    alphabet_ : Alphabet
+        The m symbols.
+    n_features_out_ : int
+        The number of words, m ** k.
+
+    Notes
+    -----
+    A word with ambiguous symbols counts for all words that it may spell, in equal parts that sum to one. Objects
+    shorter than k have no words and a row of zeros, whatever ``normalize``.
+
+    References
+    ----------
+    Leslie, Eskin & Noble (2002), The spectrum kernel: a string kernel for SVM protein classification.
+
+    Examples
+    --------
+    >>> from genkern import Spectrum
+    >>> spectrum = Spectrum(k=2).fit(["abba", "ab"])
+    >>> spectrum.get_feature_names_out()
+    array(['aa', 'ab', 'ba', 'bb'], dtype=object)
+    >>> spectrum.transform(["abba", "bbb"])
+    array([[0., 1., 1., 1.],
+           [0., 0., 0., 2.]])
+    """
+
+    def __init__(self, k: int = 3, alphabet: Any = None, sparse: bool | str = "auto", normalize: str | None = None):
+        self.k = k
+        self.alphabet = alphabet
+        self.sparse = sparse
+        self.normalize = normalize
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the alphabet, if it is not given.
+
+        Parameters
+        ----------
+        X : list of n symbol sequences
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        k = check_int(self.k, "k", "Spectrum", 1)
+        if not isinstance(self.sparse, bool):
+            check_option(self.sparse, ("auto",), "sparse", "Spectrum, if not a bool,")
+        if self.normalize is not None:
+            check_option(self.normalize, ("frequency", "l2"), "normalize", "Spectrum")
+        remember_width(self, X, reset=True)
+        known: Any = pack_symbols(X, self.alphabet, "Spectrum").alphabet
+        self.alphabet_, self.n_features_out_ = known, known.size**k
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the counts of each object.
+
+        Parameters
+        ----------
+        X : list of n symbol sequences
+
+        Returns
+        -------
+        counts : ndarray or CSR matrix of shape (n, m ** k)
+            Words in the order of the alphabet, the first symbol changing slowest.
+        """
+        check_is_fitted(self, "alphabet_")
+        remember_width(self, X, reset=False)
+        packed = pack_symbols(X, self.alphabet_, "Spectrum")
+        members = self.alphabet_.members if self.alphabet_.ambiguities else None
+        arguments = (packed.values, packed.offsets, self.alphabet_.size, self.k, members)
+        if self.sparse is True or (self.sparse == "auto" and self.n_features_out_ > DENSE_WORDS):
+            shape = (packed.n_objects, self.n_features_out_)
+            counts: Any = sparse.csr_matrix(kmer_sparse(*arguments), shape=shape)
+        else:
+            counts = kmer_counts(*arguments)
+        if self.normalize is None:
+            return counts
+        return scale_rows(counts, norm="l1" if self.normalize == "frequency" else "l2", copy=False)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the words, one per feature; symbols that are no single characters are joined by commas.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        names : ndarray of shape (m ** k,) of str
+        """
+        check_is_fitted(self, "alphabet_")
+        symbols = [str(symbol) for symbol in self.alphabet_.symbols]
+        between = "" if all(len(symbol) == 1 for symbol in symbols) else ","
+        return np.array([between.join(word) for word in product(symbols, repeat=self.k)], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # tables of integer codes only
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags

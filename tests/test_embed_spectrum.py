@@ -1,0 +1,87 @@
+"""Word counts against naive counting."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles_embed import kmer_counts
+from scipy import sparse
+
+from genkern import Spectrum
+from genkern.objects import as_alphabet
+
+IUPAC = {symbol: [("ACGT")[i] for i in members] for symbol, members in as_alphabet("dna").ambiguities}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    texts=st.lists(st.text("ACGTNRY", min_size=1, max_size=12), min_size=1, max_size=5),
+    k=st.integers(1, 4),
+    is_sparse=st.booleans(),
+)
+def test_counts_are_those_of_naive_counting(texts, k, is_sparse):
+    expected = [kmer_counts(text, "ACGT", k, IUPAC) for text in texts]
+    counts = Spectrum(k, alphabet="dna", sparse=is_sparse).fit_transform(texts)
+    assert sparse.issparse(counts) == is_sparse
+    np.testing.assert_allclose(counts.toarray() if is_sparse else counts, expected, rtol=0, atol=1e-12)
+
+
+def test_words_are_named_in_the_order_of_columns():
+    spectrum = Spectrum(2).fit(["abc"])
+    names = list(spectrum.get_feature_names_out())
+    assert names == ["aa", "ab", "ac", "ba", "bb", "bc", "ca", "cb", "cc"]
+    row = spectrum.transform(["abcab"])[0]
+    assert {name: count for name, count in zip(names, row) if count} == {"ab": 2, "bc": 1, "ca": 1}
+    assert list(Spectrum(2).fit([["up", "down"]]).get_feature_names_out())[:2] == ["down,down", "down,up"]
+    assert list(Spectrum(1).fit(np.array([[0, 11]])).get_feature_names_out())[-1] == "11"
+
+
+def test_alphabet_is_that_of_fit():
+    spectrum = Spectrum(1).fit(["ab", "c"])
+    np.testing.assert_array_equal(spectrum.transform(["aa"]), [[2, 0, 0]])
+    with pytest.raises(ValueError, match="'d' is not in"):
+        spectrum.transform(["ad"])
+
+
+def test_too_short_objects_have_no_words():
+    for normalize in (None, "frequency", "l2"):
+        for is_sparse in (True, False):
+            counts = Spectrum(3, sparse=is_sparse, normalize=normalize).fit_transform(["ab", "abab"])
+            rows = counts.toarray() if is_sparse else counts
+            assert not rows[0].any()
+            assert np.isfinite(rows).all()
+
+
+def test_normalisation():
+    counts = Spectrum(2).fit_transform(["abab", "bb"])
+    np.testing.assert_allclose(
+        Spectrum(2, normalize="frequency").fit_transform(["abab", "bb"]), counts / [[3], [1]], rtol=1e-14
+    )
+    unit = Spectrum(2, normalize="l2", sparse=True).fit_transform(["abab", "bb"]).toarray()
+    np.testing.assert_allclose(unit, counts / np.sqrt([[5], [1]]), rtol=1e-14)
+
+
+def test_large_spectra_are_sparse_by_themselves():
+    assert isinstance(Spectrum(6, alphabet="dna").fit_transform(["ACGTACGT"]), np.ndarray)
+    large = Spectrum(7, alphabet="dna").fit_transform(["ACGTACGT"])
+    assert sparse.issparse(large)
+    assert large.shape == (1, 4**7)
+    assert large.sum() == 2
+
+
+def test_integer_tables_and_token_lists():
+    table = np.array([[0, 1, 1], [1, 0, 0]])
+    expected = [[0, 1, 0, 1], [1, 0, 1, 0]]
+    np.testing.assert_array_equal(Spectrum(2).fit_transform(table), expected)
+    np.testing.assert_array_equal(Spectrum(2).fit_transform([["a", "b", "b"], ["b", "a", "a"]]), expected)
+
+
+@pytest.mark.parametrize("settings_", [{"k": 0}, {"k": 1.5}, {"sparse": "yes"}, {"normalize": "l1"}])
+def test_wrong_settings_are_refused(settings_):
+    with pytest.raises(ValueError, match=next(iter(settings_))):
+        Spectrum(**settings_).fit(["ab"])
+
+
+def test_numbers_are_refused():
+    with pytest.raises(ValueError, match="not a symbol"):
+        Spectrum().fit([[0.5, 1.2]])

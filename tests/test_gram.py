@@ -1,0 +1,195 @@
+"""Gram: scaling, blocks, threads, and its life inside scikit-learn."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import oracles_affinity as oracle
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.decomposition import KernelPCA
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from genkern.gram import Gram
+from genkern.kernels import RBF, Kernel, Linear, MeanMap, Polynomial, ProbabilityProduct
+from genkern.models.categorical import Categorical
+from genkern.models.gaussian import Gaussian
+from genkern.models.hmm import HMM
+
+KERNELS = [
+    Linear(),
+    RBF(0.3),
+    Polynomial().normalized(),
+    2 * RBF(0.1) + Linear(),
+    ProbabilityProduct(0.5, length=5),
+    ProbabilityProduct(1.0, length=2000),
+    MeanMap(1.0, length=4).normalized(),
+    MeanMap(1.0, length=4).exp(2.0),
+]
+
+
+@parametrize_with_checks([Gram(Linear()), Gram(RBF()), Gram(Polynomial().normalized() + 1.0)])
+def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def models(seed: int, n: int, label: int = 0) -> list[HMM]:
+    """HMMs of various sizes; the label decides which symbols are frequent."""
+    random = np.random.default_rng(seed)
+    found = []
+    for states in random.integers(1, 4, n):
+        probs = random.dirichlet(np.array([4.0, 1.0, 1.0]) if label == 0 else np.array([1.0, 1.0, 4.0]), states)
+        found.append(oracle.random_hmm(random, int(states), Categorical(probs)))
+    return found
+
+
+def representations(kernel: Kernel, seed: int, n: int) -> Any:
+    return np.random.default_rng(seed).normal(size=(n, 3)) if kernel.vectors else models(seed, n)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_transforming_the_training_set_is_fit_transform(kernel: Kernel) -> None:
+    X, Y = representations(kernel, 0, 12), representations(kernel, 1, 5)
+    gram = Gram(kernel)
+    K = gram.fit_transform(X)
+    assert K.shape == (12, 12)
+    assert_array_equal(K, K.T)
+    assert_allclose(gram.transform(X), K, rtol=1e-10, atol=1e-13)
+    assert_allclose(Gram(kernel).fit(X).transform(Y), gram.transform(Y), rtol=0, atol=0)
+    assert gram.transform(Y).shape == (5, 12)
+    assert np.linalg.eigvalsh(K).min() >= -1e-10 * K.max()
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize(("block_size", "n_jobs"), [(1, 1), (3, 2), (5, None), (100, 2)])
+def test_results_do_not_depend_on_blocks_or_threads(kernel: Kernel, block_size: int, n_jobs: int | None) -> None:
+    X, Y = representations(kernel, 0, 11), representations(kernel, 1, 4)
+    plain, blocked = Gram(kernel), Gram(kernel, n_jobs=n_jobs, block_size=block_size)
+    assert_allclose(blocked.fit_transform(X), plain.fit_transform(X), rtol=1e-12, atol=1e-14)
+    assert_allclose(blocked.transform(Y), plain.transform(Y), rtol=1e-12, atol=1e-14)
+    assert blocked.log_scale_ == plain.log_scale_
+
+
+def test_default_blocks_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("genkern.gram.MODELS", 4)
+    monkeypatch.setattr("genkern.gram.VECTORS", 4)
+    for kernel in (RBF(0.3), MeanMap(length=3).normalized()):
+        X = representations(kernel, 0, 10)
+        assert_allclose(Gram(kernel, n_jobs=2).fit_transform(X), kernel(X), rtol=1e-12)
+
+
+def test_values_are_the_kernels_up_to_one_factor() -> None:
+    X, Y = models(0, 6), models(1, 3)
+    kernel = ProbabilityProduct(1.0, length=5)
+    gram = Gram(kernel).fit(X)
+    factor = kernel.diag(X).max()
+    assert gram.log_scale_ == pytest.approx(np.log(factor), rel=1e-12)
+    assert_allclose(gram.transform(Y), kernel(Y, X) / factor, rtol=1e-11)
+
+
+def test_normalised_kernels_and_those_of_vectors_are_not_scaled() -> None:
+    X = models(0, 6)
+    kernel = ProbabilityProduct(1.0, length=5).normalized()
+    gram = Gram(kernel)
+    assert_array_equal(gram.fit_transform(X), kernel(X))
+    assert gram.log_scale_ == 0.0
+    V = np.random.default_rng(0).normal(size=(6, 2))
+    for other in (Linear(), 5 * RBF()):
+        assert_allclose(Gram(other).fit_transform(V), other(V), rtol=1e-14)
+
+
+def test_values_far_too_small_are_usable() -> None:
+    X = models(0, 8)
+    kernel = ProbabilityProduct(1.0, length=5000)
+    with pytest.raises(ValueError, match="normalized"):
+        kernel(X)
+    K = Gram(kernel).fit_transform(X)
+    assert K.max() == pytest.approx(1.0, rel=1e-9)
+    assert np.isfinite(K).all()
+
+
+def test_test_objects_far_above_the_training_set_raise() -> None:
+    gram = Gram(ProbabilityProduct(1.0, length=3000)).fit([Gaussian(0.0, 1.0)])
+    with pytest.raises(ValueError, match=r"exceed those of the training set.*normalized"):
+        gram.transform([Gaussian(0.0, 0.01)])
+
+
+def test_training_sets_of_impossible_models_are_zero() -> None:
+    # No sequence of length 1 can stop, so that all values are zero and there is nothing to scale by.
+    slow = HMM([1.0, 0.0], [[0.0, 1.0], [0.0, 0.5]], Categorical([[0.5, 0.5]] * 2), stop=[0.0, 0.5])
+    gram = Gram(ProbabilityProduct(length=1))
+    assert_array_equal(gram.fit_transform([slow, slow]), np.zeros((2, 2)))
+
+
+def test_stacks_and_object_arrays_are_lists_of_models() -> None:
+    listed = models(0, 9)
+    listed = [model for model in listed if model.n_states == 2]
+    K = Gram(MeanMap(length=3)).fit_transform(listed)
+    assert_allclose(Gram(MeanMap(length=3)).fit_transform(HMM.stack(listed)), K, rtol=1e-13)
+    array = np.empty(len(listed), dtype=object)
+    array[:] = listed
+    assert_allclose(Gram(MeanMap(length=3)).fit_transform(array), K, rtol=1e-13)
+
+
+def test_sparse_features() -> None:
+    X = sparse.random(20, 30, 0.2, random_state=0, format="csr")
+    assert_allclose(Gram(Linear(), block_size=7).fit_transform(X), (X @ X.T).toarray(), rtol=1e-13)
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
+        Gram(RBF()).fit(X)
+
+
+def test_grid_search_over_kernel_parameters() -> None:
+    X, y = models(0, 12) + models(1, 12, label=1), np.repeat([0, 1], 12)
+    pipeline = Pipeline([("gram", Gram(ProbabilityProduct(length=5).normalized())), ("svm", SVC(kernel="precomputed"))])
+    grid = {"gram__kernel__kernel__rho": [0.5, 1.0], "gram__kernel": [MeanMap(length=5)], "svm__C": [1.0, 10.0]}
+    search = GridSearchCV(pipeline, [{k: grid[k] for k in (name, "svm__C")} for name in list(grid)[:2]], cv=3).fit(X, y)
+    assert search.best_score_ > 0.8
+    assert len(search.cv_results_["params"]) == 6
+    unnormalised = Pipeline([("gram", Gram(MeanMap(length=5))), ("svm", SVC(kernel="precomputed"))])
+    assert GridSearchCV(unnormalised, {"gram__kernel__lam": [0.5, 2.0]}, cv=3).fit(X, y).best_score_ > 0.8
+
+
+def test_clone_pickle_and_feature_names() -> None:
+    X = models(0, 5)
+    gram = Gram(MeanMap(length=3), n_jobs=2, block_size=4).fit(X)
+    assert clone(gram).get_params()["kernel"] == gram.kernel
+    again = pickle.loads(pickle.dumps(gram))
+    assert_array_equal(again.transform(X[:2]), gram.transform(X[:2]))
+    assert list(gram.get_feature_names_out()) == [f"gram{i}" for i in range(5)]
+
+
+def test_refitting_forgets_the_old_training_set() -> None:
+    gram = Gram(ProbabilityProduct(length=4))
+    gram.fit(models(0, 5))
+    fresh = Gram(ProbabilityProduct(length=4)).fit(models(1, 3))
+    assert_array_equal(gram.fit(models(1, 3)).transform(models(2, 2)), fresh.transform(models(2, 2)))
+
+
+def test_kernel_pca_on_models() -> None:
+    X = models(0, 10) + models(1, 10, label=1)
+    coordinates = make_pipeline(Gram(MeanMap(length=5).normalized()), KernelPCA(2, kernel="precomputed")).fit_transform(
+        X
+    )
+    assert coordinates.shape == (20, 2)
+    assert abs(coordinates[:10, 0].mean() - coordinates[10:, 0].mean()) > coordinates[:, 0].std()
+
+
+def test_bad_parameters_raise() -> None:
+    with pytest.raises(TypeError, match="Gram: 'kernel' must be a Kernel"):
+        Gram("rbf").fit([[0.0]])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'block_size' parameter of Gram must be an int >= 1"):
+        Gram(Linear(), block_size=0).fit_transform([[0.0]])
+    with pytest.raises(ValueError, match="needs length="):
+        Gram(ProbabilityProduct()).fit(models(0, 2))
+
+
+def test_progress_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    Gram(Linear(), block_size=1, verbose=10).fit_transform(np.eye(4))
+    assert "Done" in "".join(capsys.readouterr())

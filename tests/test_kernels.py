@@ -1,0 +1,323 @@
+"""The algebra of kernels: values, logs, diagonals, operators, parameters, and the properties of each of them."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import oracles_affinity as oracle
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
+from sklearn.svm import SVC
+
+from genkern.kernels import (
+    RBF,
+    Constant,
+    Kernel,
+    Linear,
+    MeanMap,
+    Normalized,
+    Polynomial,
+    ProbabilityProduct,
+    Sum,
+)
+from genkern.models.categorical import Categorical
+from genkern.models.gaussian import Gaussian
+from genkern.models.hmm import HMM
+
+PRODUCT, MEAN = ProbabilityProduct(rho=0.5, length=4), MeanMap(lam=0.7, length=3)
+MODEL_KERNELS = [
+    PRODUCT,
+    ProbabilityProduct(rho=1.0, length=4).normalized(),
+    MEAN,
+    MEAN.normalized().exp(0.5),
+    0.5 * PRODUCT.normalized() + MEAN**2,
+    (PRODUCT + 1.0) * MEAN.normalized(),
+]
+VECTOR_KERNELS = [
+    Linear(),
+    Polynomial(degree=3, offset=0.5),
+    RBF(gamma=0.3),
+    Linear().normalized(),
+    Polynomial().normalized(),
+    Linear().exp(0.1),
+    RBF(0.2) * Linear() + 2.0,
+    (RBF(0.2) + 1) ** 2,
+    RBF(0.5).normalized() * 3,
+]
+KERNELS = [*MODEL_KERNELS, *VECTOR_KERNELS]
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def representations(kernel: Kernel, seed: int, n: int = 7) -> Any:
+    random = rng(seed)
+    if kernel.vectors:
+        return random.normal(size=(n, 3))
+    return [oracle.random_hmm(random, int(states)) for states in random.integers(1, 4, n)]
+
+
+def test_all_leaf_kernels_are_in_the_table() -> None:
+    def leaves(cls: type) -> set[type]:
+        below = set().union(*(leaves(child) for child in cls.__subclasses__()))
+        return below | ({cls} if not cls.__name__.startswith("_") else set())
+
+    def inside(kernel: Kernel) -> set[type]:
+        return {type(kernel)}.union(*(inside(v) for v in kernel.get_params(False).values() if isinstance(v, Kernel)))
+
+    ours = {cls for cls in leaves(Kernel) if cls.__module__.startswith("genkern.kernels.")} - {Kernel}
+    assert ours == set().union(*map(inside, KERNELS))
+
+
+# --- properties of every kernel
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@settings(deadline=None, max_examples=8)
+@given(seed=st.integers(0, 10**6))
+def test_matrices_are_symmetric_and_positive_semidefinite(kernel: Kernel, seed: int) -> None:
+    X = representations(kernel, seed)
+    K = kernel(X)
+    assert_array_equal(K, K.T)
+    assert np.linalg.eigvalsh(K).min() >= -1e-10 * K.max()
+    own = np.diagonal(K)
+    assert (np.outer(own, own) * (1 + 1e-12) >= K**2).all()
+    assert_allclose(kernel.diag(X), own, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@settings(deadline=None, max_examples=5)
+@given(seed=st.integers(0, 10**6))
+def test_values_depend_on_nothing_but_the_pair(kernel: Kernel, seed: int) -> None:
+    X, Y = representations(kernel, seed), representations(kernel, seed + 1, 4)
+    K = kernel(X, Y)
+    assert_allclose(kernel(X, X[:]), kernel(X), rtol=1e-10, atol=1e-12)
+    assert_allclose(kernel(Y, X), K.T, rtol=1e-10, atol=1e-12)
+    assert_allclose(
+        [[kernel(X[i : i + 1], Y[j : j + 1])[0, 0] for j in range(4)] for i in range(7)], K, rtol=1e-10, atol=1e-12
+    )
+    order = rng(seed).permutation(7)
+    shuffled = X[order] if kernel.vectors else [X[i] for i in order]
+    assert_allclose(kernel(shuffled, Y), K[order], rtol=1e-10, atol=1e-12)
+    assert_allclose(kernel(shuffled), kernel(X)[np.ix_(order, order)], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_logs_are_the_logs_of_values(kernel: Kernel) -> None:
+    X, Y = representations(kernel, 0), representations(kernel, 1, 4)
+    if kernel.signed:
+        with pytest.raises(ValueError, match="may be negative, so it has no logarithm"):
+            kernel.log(X)
+        with pytest.raises(ValueError, match="may be negative"):
+            kernel.log_diag(X)
+        return
+    for second in (None, Y):
+        assert_allclose(np.exp(kernel.log(X, second)), kernel(X, second), rtol=1e-12)
+    assert_allclose(np.exp(kernel.log_diag(X)), kernel.diag(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_kernels_are_values(kernel: Kernel) -> None:
+    copy = clone(kernel)
+    assert copy == kernel
+    assert copy is not kernel
+    assert hash(copy) == hash(kernel)
+    assert pickle.loads(pickle.dumps(kernel)) == kernel
+    numbers = {name: value for name, value in copy.get_params().items() if isinstance(value, int | float)}
+    for name, value in numbers.items():
+        assert clone(kernel).set_params(**{name: value + 1}) != kernel
+    assert isinstance(kernel.formula, str)
+    assert kernel.formula.count("{") == kernel.formula.count("}")
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_the_repr_is_the_expression(kernel: Kernel) -> None:
+    assert eval(repr(kernel)) == kernel
+
+
+@pytest.mark.parametrize("kernel", [k for k in KERNELS if isinstance(k, Normalized)], ids=repr)
+def test_normalised_kernels_have_a_diagonal_of_ones(kernel: Kernel) -> None:
+    X = representations(kernel, 3, 20)
+    K = kernel(X)
+    assert_array_equal(np.diagonal(K), np.ones(20))
+    assert_array_equal(kernel.diag(X), np.ones(20))
+    assert np.abs(K).max() <= 1.0
+    assert np.abs(kernel(X, X[:])).max() <= 1.0
+
+
+# --- what each of them computes
+
+
+def test_operators_compute_what_they_say() -> None:
+    X, Y = representations(Linear(), 0), representations(Linear(), 1, 4)
+    a, b = Linear()(X, Y), RBF(0.2)(X, Y)
+    assert_allclose((Linear() + RBF(0.2))(X, Y), a + b, rtol=1e-13)
+    assert_allclose((Linear() * RBF(0.2))(X, Y), a * b, rtol=1e-13)
+    assert_allclose((2 * Linear() + 3)(X, Y), 2 * a + 3, rtol=1e-13)
+    assert_allclose((3 + Linear() * 2)(X, Y), 2 * a + 3, rtol=1e-13)
+    assert_allclose((Linear() ** 3)(X, Y), a**3, rtol=1e-13)
+    own, other = (X**2).sum(axis=1), (Y**2).sum(axis=1)
+    assert_allclose(Linear().normalized()(X, Y), a / np.sqrt(np.outer(own, other)), rtol=1e-12)
+    assert_allclose(Linear().exp(0.3)(X, Y), np.exp(-0.3 * (own[:, None] - 2 * a + other)), rtol=1e-12)
+
+
+def test_operators_in_logs_compute_the_same() -> None:
+    X, Y = representations(PRODUCT, 0), representations(PRODUCT, 1, 4)
+    a, b = PRODUCT(X, Y), MEAN(X, Y)
+    assert_allclose((2 * PRODUCT + MEAN**2 * PRODUCT + 0.5)(X, Y), 2 * a + b**2 * a + 0.5, rtol=1e-12)
+    scale = np.sqrt(np.outer(PRODUCT.diag(X), PRODUCT.diag(Y)))
+    assert_allclose(PRODUCT.normalized()(X, Y), a / scale, rtol=1e-12)
+    assert_allclose((0 * PRODUCT)(X, Y), np.zeros_like(a), atol=0)
+
+
+def test_vector_kernels_equal_scikit_learns() -> None:
+    X, Y = representations(Linear(), 0), representations(Linear(), 1, 4)
+    assert_allclose(Linear()(X, Y), X @ Y.T, rtol=1e-13, atol=1e-14)
+    assert_allclose(RBF(0.7)(X, Y), rbf_kernel(X, Y, gamma=0.7), rtol=1e-12)
+    expected = polynomial_kernel(X, Y, degree=3, gamma=1.0, coef0=0.5)
+    assert_allclose(Polynomial(degree=3, offset=0.5)(X, Y), expected, rtol=1e-12)
+
+
+def test_rbf_is_the_mean_map_of_point_masses() -> None:
+    X = rng().normal(size=(5, 3))
+    assert_allclose(RBF(0.35)(X), MeanMap(lam=0.7)(Gaussian(X, 0.0)), rtol=1e-12)
+
+
+def test_model_kernels_are_exponentials_of_affinities() -> None:
+    p, q = Categorical([0.5, 0.5]), Categorical([[0.9, 0.1], [0.5, 0.5]])
+    assert_allclose(ProbabilityProduct(0.5)([p], q), [[math.sqrt(0.45) + math.sqrt(0.05), 1.0]], rtol=1e-13)
+    assert_allclose(MeanMap(2.0)([p], q), np.full((1, 2), 0.5 + 0.5 * math.exp(-2)), rtol=1e-13)
+
+
+def test_sparse_matrices_give_the_same() -> None:
+    X, Y = sparse.random(6, 9, 0.4, random_state=0, format="csr"), rng().normal(size=(4, 9))
+    for kernel in (Linear(), Polynomial(), Linear().normalized(), 2 * Linear() + Polynomial()):
+        dense = kernel(X.toarray())
+        assert_allclose(kernel(X), dense, rtol=1e-12, atol=1e-14)
+        assert_allclose(kernel.diag(sparse.csc_array(X)), np.diagonal(dense), rtol=1e-12)
+        assert_allclose(kernel(X, Y), kernel(X.toarray(), Y), rtol=1e-12, atol=1e-14)
+        assert_allclose(kernel(Y, X), kernel(Y, X.toarray()), rtol=1e-12, atol=1e-14)
+    with pytest.raises(TypeError, match="RBF needs a dense matrix"):
+        RBF()(X)
+
+
+def test_far_away_points_keep_exact_symmetry_and_diagonal() -> None:
+    X = 1e6 + rng().normal(size=(50, 4))
+    K = RBF(1.0)(X)
+    assert_array_equal(K, K.T)
+    assert_array_equal(np.diagonal(K), np.ones(50))
+    assert K.max() <= 1.0
+
+
+# --- parameters
+
+
+def test_parameters_are_nested_and_settable() -> None:
+    kernel = 0.5 * ProbabilityProduct(length=4).normalized() + MeanMap()
+    assert kernel.get_params()["left__right__kernel__rho"] == 1.0
+    kernel.set_params(left__left__value=2.0, left__right__kernel__rho=0.5, right__lam=3.0)
+    assert kernel == 2.0 * ProbabilityProduct(0.5, length=4).normalized() + MeanMap(3.0)
+    assert isinstance(kernel, Sum)
+    assert repr(kernel) == "2 * ProbabilityProduct(length=4, rho=0.5).normalized() + MeanMap(lam=3.0)"
+
+
+def test_different_kernels_differ() -> None:
+    assert len({RBF(1.0), RBF(2.0), Linear(), Constant(1.0), RBF(1.0), RBF(1.0) + Linear(), Linear() + RBF(1.0)}) == 6
+    assert Linear() != "linear"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: -1.0 * Linear(), "'value' parameter of Constant must be a finite number >= 0"),
+        (lambda: Linear() + math.inf, "'value' parameter of Constant"),
+        (lambda: Linear() ** 0.5, "'exponent' parameter of Kernel must be an int >= 1"),
+        (lambda: Linear().exp(0.0), "'nu' parameter of Kernel.exp must be a finite number > 0"),
+        (lambda: RBF(-1.0)([[0.0]]), "'gamma' parameter of RBF"),
+        (lambda: Polynomial(degree=1.5)([[0.0]]), "'degree' parameter of Polynomial"),  # type: ignore[arg-type]
+        (lambda: Polynomial(offset=-1.0)([[0.0]]), "'offset' parameter of Polynomial"),
+        (lambda: ProbabilityProduct(rho=0.0)([Categorical([1.0])]), "'rho' parameter of Power"),
+        (lambda: Linear()([[0.0]], [[0.0, 1.0]]), "Linear: X and Y must have the same number of columns. Got 1 and 2"),
+        (lambda: Linear()([0.0, 1.0]), "Linear: 'X' must have 2 dimensions"),
+        (lambda: RBF()([[math.nan]]), "RBF: 'X' must be finite"),
+        (lambda: MeanMap()(Categorical([0.5, 0.5])), "MeanMap: expected a list of models"),
+    ],
+)
+def test_bad_parameters_and_inputs_raise(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_only_kernels_and_numbers_combine() -> None:
+    for combine in (lambda: Linear() + "x", lambda: "x" + Linear(), lambda: Linear() * [1], lambda: True * Linear()):
+        with pytest.raises(TypeError):
+            combine()
+
+
+def test_models_are_expected_by_model_kernels() -> None:
+    with pytest.raises(TypeError, match=r"MeanMap: a list must hold models\. Got str at index 0; FitEach"):
+        MeanMap()(["acgt"])
+    with pytest.raises(TypeError, match="Linear: 'X' must be an array of numbers"):
+        Linear()([Categorical([1.0])])
+
+
+# --- edges
+
+
+def test_underflow_raises_and_names_the_remedy() -> None:
+    X, Y = representations(PRODUCT, 0), representations(PRODUCT, 1)
+    kernel = ProbabilityProduct(length=3000)
+    for compute in (lambda: kernel(X), lambda: kernel(X, Y), lambda: kernel.diag(X), lambda: kernel.exp(1.0)(X)):
+        with pytest.raises(ValueError, match=r"ProbabilityProduct\(length=3000\).*range of floating point.*normalized"):
+            compute()
+    assert np.isfinite(kernel.log(X, Y)).all()
+    assert_array_equal(np.diagonal(kernel.normalized()(X)), np.ones(7))
+
+
+def test_overflow_raises() -> None:
+    with pytest.raises(ValueError, match="range of floating point"):
+        ProbabilityProduct(length=1000)([Gaussian(0.0, 1e-4)])
+
+
+def test_disjoint_supports_are_zero_and_no_underflow() -> None:
+    models = Categorical([[1.0, 0.0], [0.0, 1.0]])
+    for kernel in (ProbabilityProduct(0.5), ProbabilityProduct(0.5).normalized()):
+        assert_array_equal(kernel(models), np.eye(2))
+        assert_array_equal(kernel([models[0]], [models[1]]), [[0.0]])
+
+
+def test_zero_vectors_get_zero_rows_and_a_unit_diagonal() -> None:
+    X = np.array([[1.0, 1.0], [0.0, 0.0], [1.0, 0.0]])
+    kernel = Linear().normalized()
+    with pytest.warns(UserWarning, match=r"1 of 3 objects have zero similarity to themselves \(first at index 1\)"):
+        K = kernel(X)
+    assert_allclose(K, [[1, 0, math.sqrt(0.5)], [0, 1, 0], [math.sqrt(0.5), 0, 1]], rtol=1e-15)
+    with pytest.warns(UserWarning, match="zero similarity"):
+        assert_array_equal(kernel(X, X[1:2]), np.zeros((3, 1)))
+
+
+def test_models_that_cannot_have_the_length_get_zero_rows() -> None:
+    # The first model needs two observations to reach the state in which it may stop.
+    emissions = Categorical([[0.5, 0.5], [0.5, 0.5]])
+    slow = HMM([1.0, 0.0], [[0.0, 1.0], [0.0, 0.5]], emissions, stop=[0.0, 0.5])
+    fast = HMM([0.0, 1.0], [[0.0, 1.0], [0.0, 0.5]], emissions, stop=[0.0, 0.5])
+    with pytest.warns(UserWarning, match="zero similarity to themselves"):
+        assert_array_equal(ProbabilityProduct(length=1).normalized()([slow, fast]), np.eye(2))
+
+
+def test_kernels_are_callables_for_svc() -> None:
+    X = rng().normal(size=(40, 2))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    ours = SVC(kernel=RBF(0.5) + 0.0).fit(X, y)
+    theirs = SVC(kernel="rbf", gamma=0.5).fit(X, y)
+    assert_allclose(ours.decision_function(X), theirs.decision_function(X), rtol=1e-6, atol=1e-8)
+    assert clone(ours).kernel == ours.kernel

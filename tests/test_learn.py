@@ -1,0 +1,102 @@
+"""The plug-in Bayes classifier."""
+
+import numpy as np
+import pytest
+from sklearn.naive_bayes import GaussianNB
+
+from genkern import HMM, Categorical, CategoricalEstimator, GaussianEstimator, HMMEstimator, PlugInClassifier
+
+X = ["aaab", "aab", "aaaa", "bbab", "bbb"]
+Y = np.array(["A", "A", "A", "B", "B"])
+
+
+def test_posterior_is_bayes_rule():
+    classifier = PlugInClassifier(CategoricalEstimator(pseudocount=0)).fit(X, Y)
+    # 9 of 11 letters are a in class A, 1 of 7 in class B
+    joint = np.array([0.6 * (9 / 11) * (2 / 11), 0.4 * (1 / 7) * (6 / 7)])
+    expected = joint / joint.sum()
+    np.testing.assert_allclose(classifier.predict_proba(["ab"])[0], expected, rtol=1e-12)
+    np.testing.assert_allclose(classifier.predict_log_proba(["ab"])[0], np.log(expected), rtol=1e-12)
+    np.testing.assert_allclose(classifier.decision_function(["ab"]), np.log(expected[1] / expected[0]), rtol=1e-12)
+    assert classifier.predict(["aaa", "bbb"]).tolist() == ["A", "B"]
+    assert classifier.classes_.tolist() == ["A", "B"]
+    assert len(classifier.models_) == 2
+
+
+@pytest.mark.parametrize(
+    ("priors", "expected"),
+    [("empirical", [0.6, 0.4]), ("uniform", [0.5, 0.5]), ([0.9, 0.1], [0.9, 0.1]), ({"B": 0.7, "A": 0.3}, [0.3, 0.7])],
+)
+def test_priors(priors, expected):
+    fitted = PlugInClassifier(CategoricalEstimator(), priors=priors).fit(X, Y)
+    np.testing.assert_allclose(fitted.priors_, expected, rtol=1e-12)
+    likelihood = np.stack([model.log_prob(["ab"]) for model in fitted.models_], axis=1)
+    np.testing.assert_allclose(fitted.joint_log_prob(["ab"]), likelihood + np.log(expected), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("priors", "message"),
+    [("bayes", "'empirical', 'uniform'"), ([0.5, 0.2, 0.3], "shape"), ([0.5, 0.6], "sum to 1"), ({"A": 1.0}, "'B'")],
+)
+def test_wrong_priors_are_refused(priors, message):
+    with pytest.raises(ValueError, match=message):
+        PlugInClassifier(CategoricalEstimator(), priors=priors).fit(X, Y)
+
+
+def test_diagonal_gaussians_on_a_table_are_naive_bayes():
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((60, 3)) + np.repeat(np.arange(3), 20)[:, None]
+    labels = np.repeat(np.arange(3), 20)
+    ours = PlugInClassifier(GaussianEstimator(min_covar=0.0)).fit(table, labels)
+    theirs = GaussianNB(var_smoothing=0.0).fit(table, labels)
+    np.testing.assert_allclose(ours.predict_proba(table), theirs.predict_proba(table), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(ours.decision_function(table), ours.predict_log_proba(table), rtol=1e-12)
+    assert ours.score(table, labels) == theirs.score(table, labels)
+
+
+def test_classes_share_the_alphabet():
+    fitted = PlugInClassifier(HMMEstimator(1)).fit(["aa", "ab", "cc"], [0, 0, 1])
+    assert {model.emissions.alphabet.symbols for model in fitted.models_} == {("a", "b", "c")}
+    assert fitted.predict(["bb", "cac"]).tolist() == [0, 1]
+
+
+def test_impossible_object_is_named():
+    fitted = PlugInClassifier(CategoricalEstimator("abc", pseudocount=0)).fit(X, Y)
+    with pytest.raises(ValueError, match="object 1 has probability zero in every class"):
+        fitted.predict(["ab", "ac"])
+
+
+def test_class_that_excludes_an_object_has_posterior_zero():
+    fitted = PlugInClassifier(CategoricalEstimator(pseudocount=0)).fit(["aa", "ab"], [0, 1])
+    np.testing.assert_array_equal(fitted.predict_proba(["ab"]), [[0.0, 1.0]])
+    assert fitted.decision_function(["ab"])[0] == np.inf
+
+
+def test_very_long_objects_do_not_underflow():
+    fitted = PlugInClassifier(CategoricalEstimator()).fit(X, Y)
+    proba = fitted.predict_proba(["ab" * 50_000])
+    assert np.isfinite(proba).all()
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_models_may_be_given():
+    models = {
+        "low": HMM([1.0], [[1.0]], Categorical([[0.9, 0.1]], "ab")),
+        "high": HMM([1.0], [[1.0]], Categorical([[0.1, 0.9]], "ab")),
+    }
+    fitted = PlugInClassifier(models, priors="uniform").fit(["a", "b"], ["high", "low"])
+    assert fitted.predict(["aab", "bb"]).tolist() == ["low", "high"]
+    with pytest.raises(ValueError, match="'middle'"):
+        PlugInClassifier(models).fit(["a", "b"], ["low", "middle"])
+
+
+def test_labels_are_checked():
+    classifier = PlugInClassifier(CategoricalEstimator())
+    with pytest.raises(ValueError, match="inconsistent"):
+        classifier.fit(X, Y[:3])
+    with pytest.raises(ValueError, match="Unknown label type"):
+        classifier.fit(X, [0.1, 0.2, 0.3, 0.4, 0.5])
+    with pytest.raises(ValueError, match="y is None"):
+        classifier.fit(X, None)
+    with pytest.raises(TypeError, match="estimator of models"):
+        PlugInClassifier(GaussianNB()).fit(X, Y)

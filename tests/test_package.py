@@ -1,0 +1,129 @@
+"""The package as a whole: lazy imports, documented public names, and house rules read off the source."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import genkern
+
+SOURCES = sorted(Path(genkern.__file__).parent.rglob("*.py"))
+TREES = {path: ast.parse(path.read_text()) for path in SOURCES}
+PRINTING = {"cli.py", "demo.py"}
+MAX_LINES, MAX_FUNCTION, MAX_JITTED_ARGUMENTS = 400, 60, 8
+
+
+def public_callables() -> list[tuple[str, Any]]:
+    """Return the public functions and classes, also those of the public modules, by dotted name."""
+    found = []
+    for name in genkern.__all__:
+        value = getattr(genkern, name)
+        if isinstance(value, ModuleType):
+            members = getattr(value, "__all__", [key for key in vars(value) if not key.startswith("_")])
+            found += [
+                (f"{name}.{key}", getattr(value, key))
+                for key in members
+                if callable(getattr(value, key)) and getattr(value, key).__module__.startswith(value.__name__)
+            ]
+        else:
+            found.append((name, value))
+    return found
+
+
+PUBLIC = public_callables()
+
+
+def run(code: str) -> str:
+    """Return the output of a fresh interpreter."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_import_is_lazy() -> None:
+    heavy = "('numpy', 'numba', 'scipy', 'sklearn', 'matplotlib', 'pandas')"
+    assert run(f"import sys, genkern; print([m for m in {heavy} if m in sys.modules])") == "[]"
+
+
+def test_version_is_that_of_the_project() -> None:
+    text = (Path(__file__).parents[1] / "pyproject.toml").read_text()
+    assert f'version = "{genkern.__version__}"' in text
+
+
+def test_every_public_name_is_there_and_listed() -> None:
+    assert sorted(set(genkern.__all__)) == sorted(genkern.__all__)
+    assert set(genkern.__all__) <= set(dir(genkern))
+    assert set(genkern.__all__) == {*genkern._MODULE_OF, *genkern._MODULES}
+    assert run("from genkern import *; print(HMM.__name__, affinity is not None)") == "HMM True"
+
+
+def test_unknown_names_raise_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'HNM'"):
+        _ = genkern.HNM  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("name", "value"), PUBLIC, ids=[name for name, _ in PUBLIC])
+def test_public_parameters_are_documented(name: str, value: Any) -> None:
+    document = inspect.getdoc(value)
+    assert document, f"{name} has no docstring"
+    target = value if inspect.isclass(value) or inspect.isfunction(value) else type(value).__call__
+    parameters = [
+        parameter.name
+        for parameter in inspect.signature(target).parameters.values()
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) and parameter.name != "self"
+    ]
+    # A plain value documents its constructor's arguments as the attributes that they become.
+    sections = re.findall(r"^(?:Parameters|Attributes)\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", document, flags=re.S | re.M)
+    listed = re.findall(r"^([*\w, ]+?)(?: :|$)", "\n".join(sections), flags=re.M)
+    known = {word.strip(" *") for line in listed for word in line.split(",")}
+    assert set(parameters) <= known, f"{name}: undocumented {sorted(set(parameters) - known)}"
+
+
+@pytest.mark.parametrize(("name", "value"), PUBLIC, ids=[name for name, _ in PUBLIC])
+def test_public_methods_have_docstrings(name: str, value: Any) -> None:
+    if not inspect.isclass(value):
+        return
+    own = [
+        key
+        for key, member in inspect.getmembers(value)
+        if not key.startswith("_")
+        and (inspect.isfunction(member) or isinstance(member, property))
+        and "genkern" in str(getattr(member, "__module__", None) or getattr(member.fget, "__module__", ""))
+    ]
+    silent = [key for key in own if not inspect.getdoc(getattr(value, key))]
+    assert not silent, f"{name}: no docstring on {silent}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=[path.stem for path in SOURCES])
+def test_source_keeps_the_house_rules(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= MAX_LINES
+    for node in ast.walk(TREES[path]):
+        if isinstance(node, ast.FunctionDef):
+            length = (node.end_lineno or node.lineno) - node.body[0].lineno
+            if isinstance(node.body[0], ast.Expr) and ast.get_docstring(node):
+                length -= (node.body[0].end_lineno or 0) - node.body[0].lineno
+            assert length <= MAX_FUNCTION, f"{path.name}:{node.lineno} {node.name} has {length} lines"
+            if any("jit" in ast.unparse(decorator) for decorator in node.decorator_list):
+                assert len(node.args.args) <= MAX_JITTED_ARGUMENTS, f"{path.name}:{node.lineno} {node.name}"
+        elif isinstance(node, ast.Call):
+            assert path.name in PRINTING or ast.unparse(node.func) != "print", f"{path.name}:{node.lineno}"
+            for word in node.keywords:
+                rule = (word.arg, getattr(word.value, "value", None))
+                assert rule not in {("fastmath", True), ("parallel", True)}, f"{path.name}:{node.lineno}"
+        elif isinstance(node, ast.Raise) and node.exc is not None:
+            assert "NotImplementedError" not in ast.unparse(node.exc), f"{path.name}:{node.lineno}"
+
+
+def test_core_imports_nothing_of_ours() -> None:
+    for path, tree in TREES.items():
+        if path.parent.name != "core":
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("genkern"):
+                assert node.module.startswith("genkern.core"), f"{path.name}:{node.lineno}"

@@ -1,0 +1,130 @@
+"""Ready pipelines: they classify, can be searched, and fit each object once per setting."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+
+from genkern import CategoricalEstimator, Store
+from genkern.embed import ScaleSeries
+from genkern.recipes import fisher_svm, meanmap_svm, product_svm, signed_root, spectrum_svm
+
+RECIPES = {
+    "fisher": lambda: fisher_svm(n_states=2),
+    "product": lambda: product_svm(n_states=2, length=5),
+    "meanmap": lambda: meanmap_svm(n_states=2, length=5),
+}
+
+
+def strings(count=36):
+    """Three classes of strings, each with a favourite letter."""
+    rng = np.random.default_rng(0)
+    y = np.arange(count) % 3
+    lengths = rng.integers(15, 30, count)
+    return ["".join(rng.choice(list("abc"), n, p=np.roll([0.6, 0.2, 0.2], c))) for n, c in zip(lengths, y)], y
+
+
+def series(count=36, unit=1.0):
+    """Three classes of two-channel series of different means."""
+    rng = np.random.default_rng(0)
+    y = np.arange(count) % 3
+    lengths = rng.integers(8, 20, count)
+    return [unit * (rng.standard_normal((n, 2)) + np.array([1.5, -1.0]) * c) for n, c in zip(lengths, y)], y
+
+
+@pytest.mark.parametrize("make", RECIPES.values(), ids=RECIPES)
+@pytest.mark.parametrize("data", [strings, series])
+def test_recipes_classify(make, data):
+    X, y = data()
+    assert cross_val_score(make(), X, y, cv=3).mean() > 0.8
+
+
+def test_spectrum_recipe_classifies():
+    X, y = strings()
+    assert cross_val_score(spectrum_svm(k=3), X, y, cv=3).mean() > 0.8
+
+
+@pytest.mark.parametrize("make", RECIPES.values(), ids=RECIPES)
+def test_units_do_not_matter(make):
+    X, y = series()
+    small, _ = series(unit=2.0**-20)
+    first, second = make().fit(X[:24], y[:24]), make().fit(small[:24], y[:24])
+    np.testing.assert_array_equal(first.decision_function(X[24:]), second.decision_function(small[24:]))
+
+
+@pytest.mark.parametrize("make", [*RECIPES.values(), lambda: spectrum_svm(2)], ids=[*RECIPES, "spectrum"])
+def test_recipes_survive_cloning_and_pickling(make):
+    X, y = strings()
+    fitted = clone(make()).fit(X, y)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.decision_function(X), fitted.decision_function(X))
+
+
+@pytest.mark.parametrize("data", [strings, series])
+def test_grid_search_fits_each_object_once_per_setting(data):
+    X, y = data()
+    store = Store()
+    grid = {
+        "models__estimator__n_states": [1, 2],
+        "gram__kernel__kernel__rho": [0.5, 1.0],
+        "gram__kernel__kernel__length": [2, 5],
+        "svm__estimator__C": [1.0, 100.0],
+    }
+    search = GridSearchCV(product_svm(store=store), grid, cv=StratifiedKFold(3), error_score="raise").fit(X, y)
+    assert search.best_score_ > 0.8
+    assert store.misses == 2 * len(X)  # settings of the estimator times objects, whatever folds, rho, length and C
+    assert store.hits > 0
+
+
+def test_recipes_without_a_store_make_one():
+    store = product_svm().named_steps["models"].store
+    assert isinstance(store, Store)
+    assert store is not meanmap_svm().named_steps["models"].store
+
+
+def test_emission_may_be_an_estimator():
+    X, y = strings()
+    pipeline = product_svm(n_states=1, emission=CategoricalEstimator("abc", pseudocount=1.0), length=3)
+    assert pipeline.fit(X, y).named_steps["models"].estimator_.emission.pseudocount == 1.0
+
+
+def test_settings_reach_their_places():
+    fisher = fisher_svm(3, structure="left-right", information="diagonal", C=7.0, random_state=5, n_jobs=2).get_params()
+    assert fisher["fisher__estimator__n_states"] == 3
+    assert fisher["fisher__estimator__structure"] == "left-right"
+    assert fisher["fisher__information"] == "diagonal"
+    assert fisher["svm__C"] == 7.0
+    assert fisher["fisher__estimator__random_state"] == fisher["svm__random_state"] == 5
+    assert fisher["fisher__n_jobs"] == fisher["fisher__estimator__n_jobs"] == 2
+    for pipeline, name in (
+        (product_svm(rho=0.7, length=4, C=3.0), "rho"),
+        (meanmap_svm(lam=0.7, length=4, C=3.0), "lam"),
+    ):
+        params = pipeline.get_params()
+        assert params[f"gram__kernel__kernel__{name}"] == 0.7
+        assert params["gram__kernel__kernel__length"] == 4
+        assert params["svm__estimator__C"] == 3.0
+    spectrum = spectrum_svm(2, alphabet="dna", C=0.5).get_params()
+    assert (spectrum["spectrum__k"], spectrum["spectrum__alphabet"], spectrum["svm__C"]) == (2, "dna", 0.5)
+
+
+def test_signed_root():
+    np.testing.assert_array_equal(signed_root(np.array([-4.0, 0.0, 9.0])), [-2.0, 0.0, 3.0])
+
+
+def test_scale_series():
+    rng = np.random.default_rng(0)
+    X = [rng.standard_normal((n, 2)) * [1000.0, 0.01] + [5.0, -7.0] for n in (50, 70)]
+    X[0][3, 1] = np.nan
+    scaled = ScaleSeries().fit(X)
+    rows = np.concatenate(scaled.transform(X))
+    deviation = np.nanstd(rows, axis=0) * np.sqrt(2)
+    assert ((deviation > 2**-0.5) & (deviation < 2**0.5)).all()
+    np.testing.assert_array_equal(np.log2(scaled.scale_) % 1, 0)
+    np.testing.assert_array_equal(np.concatenate(X), rows * scaled.scale_)
+    assert ScaleSeries().fit([[3.0, 3.0]]).scale_ == [1.0]
+    assert ScaleSeries().fit_transform(["ab"]) == ["ab"]
+    with pytest.raises(ValueError, match="3 channels"):
+        scaled.transform([np.zeros((3, 3))])
