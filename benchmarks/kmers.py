@@ -40,7 +40,7 @@ def main() -> None:
     codes = np.random.default_rng(0).integers(0, SYMBOLS, SEQUENCES * LENGTH).astype(np.int32)
     offsets = np.arange(SEQUENCES + 1) * LENGTH
     for k in range(3, 9):
-        title = f"W8 k-mer counts, 5000 x 1000 nt, k = {k}"
+        title = f"W8 k-mers, 5000 x 1000 nt, k = {k}"
         if k <= 6:
             race(
                 f"{title}, dense",
@@ -52,14 +52,14 @@ def main() -> None:
         if k >= 6:
             race(
                 f"{title}, sparse",
-                "numpy bincount (dense result)",
+                "numpy bincount (dense)",
                 lambda k=k: numpy_dense(codes, k),
                 lambda k=k: kmer_sparse(codes, offsets, SYMBOLS, k),
                 goal=10,
             )
             race(
                 f"{title}, sparse",
-                "numpy sort (sparse result)",
+                "numpy sort (sparse)",
                 lambda k=k: numpy_sparse(codes, k),
                 lambda k=k: kmer_sparse(codes, offsets, SYMBOLS, k),
             )

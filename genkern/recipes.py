@@ -25,7 +25,6 @@ from genkern.store import Store
 __all__ = ["fisher_svm", "meanmap_svm", "product_svm", "signed_root", "spectrum_svm"]
 
 LENGTH = 10  # observations compared by kernels between sequence models, as in the papers
-EM_STEPS = 1000  # at most: few models need many, and those that are done leave the batch
 ITERATIONS = 10_000  # of the linear solver: enough to converge without a warning
 
 
@@ -257,7 +256,6 @@ def _hmm(n_states: Any, emission: Any, floor: float, random_state: Any, n_jobs: 
     return HMMEstimator(
         n_states,
         emission,
-        max_iter=EM_STEPS,
         min_covar=floor if isinstance(emission, str) else None,
         random_state=random_state,
         n_jobs=n_jobs,

@@ -11,7 +11,7 @@ import oracles_affinity as oracle
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from genkern.affinities import Affinity, Expected, PairError, Power, affinity, gaussian, hmm, resolvent
+from genkern.affinities import Affinity, Expected, PairError, Power, affinity, categorical, gaussian, hmm, resolvent
 from genkern.core.pairs import PairSide
 from genkern.models.categorical import Categorical
 from genkern.models.gaussian import Gaussian
@@ -271,6 +271,13 @@ def test_gaussian_chunks_agree(kind: str, how: Any, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(gaussian, "FULL_CHUNK", chunk)
         assert_allclose(affinity.block(p, q, how), whole, rtol=1e-13)
     assert_allclose(whole[1, 2, 3], affinity(p[1, 2], q[1, 3], how), rtol=1e-13)
+
+
+def test_pieces_of_products_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    p, q = oracle.random_categorical(rng(1), (7,)), oracle.random_categorical(rng(2), (5,))
+    whole = affinity(p, q, Power(0.7))
+    monkeypatch.setattr(categorical, "SERIAL", 40)
+    assert_allclose(affinity(p, q, Power(0.7)), whole, rtol=1e-13)
 
 
 def test_blocks_pair_leading_axes_of_hmms() -> None:

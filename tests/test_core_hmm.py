@@ -332,6 +332,24 @@ def test_derivatives_beyond_the_range_are_the_largest_number(n):
     np.testing.assert_allclose((got.start * chains.start).sum(), 1.0, rtol=1e-12)
 
 
+@pytest.mark.parametrize("totals", [False, True])
+@pytest.mark.parametrize("n", [2, 8, 20])
+def test_emission_derivatives_beyond_the_range(n, totals):
+    """Once impossible, the second island would explain what follows better by 1e170, at a mass of 1e140."""
+    chains, half = two_islands(np.random.default_rng(n), n, faint=0.5)
+    first = np.arange(n) < half
+    table = np.stack([np.full(n, 1e20), np.where(first, 1e-140, 0.0), np.where(first, 1e-10, 1.0)])
+    codes = np.repeat([0, 1, 2, 0, 2], [7, 1, 17, 2, 1]).astype(np.int32)
+    evidence = hmm.Evidence(table, np.zeros(3), codes)
+    got = hmm.gradients(chains, evidence, np.array([0, 25, 28]), totals=totals)
+    np.testing.assert_allclose(got.log_prob[0], np.log(1e140) - np.log(1e140) + 17 * np.log(1e-10), rtol=1e-12)
+    assert (got.emissions[0, 1, half:] == LARGEST).all()
+    for block in got:
+        assert np.isfinite(block).all()
+    counts = (got.transitions * chains.transitions).sum()
+    np.testing.assert_allclose(counts, 24 + 2, rtol=1e-9)
+
+
 @pytest.mark.parametrize("n", [3, 10])
 @pytest.mark.parametrize("scale", [1e-290, 1e290])
 def test_rows_of_any_size(n, scale):
@@ -361,6 +379,7 @@ def test_frozen_and_foreign_arrays():
 def test_router_and_plan():
     assert hmm_plan.layout_of(3, 100, own=False) == "lanes"
     assert hmm_plan.layout_of(3, 100, own=True) == "lanes"
+    assert hmm_plan.layout_of(8, 100, own=False) == "blocks"
     assert hmm_plan.layout_of(20, 100, own=False) == "blocks"
     assert hmm_plan.layout_of(20, 100, own=True) == "single"
     assert hmm_plan.layout_of(20, 10_000_000, own=False) == "single"

@@ -16,16 +16,15 @@ from genkern.core.pairs_plain import pair_log_plain
 SHAPES = [(1, 1), (2, 3), (3, 2), (6, 6), (7, 5), (5, 12), (12, 12), (13, 4), (4, 13), (9, 16), (17, 16), (26, 30)]
 
 
-def random_side(rng, a, n, rho=1.0, zeros=0.0, end=True):
-    """Return a PairSide of random models; a share ``zeros`` of the transitions is impossible."""
-    transitions = rng.dirichlet(np.ones(n), (a, n))
+def random_side(rng, a, n, rho=1.0, zeros=0.0, stay=0.0):
+    """Return a PairSide of random models that stay where they are; a share of the transitions is impossible."""
+    transitions = (1.0 - stay) * rng.dirichlet(np.ones(n), (a, n)) + stay * np.eye(n)
     if zeros:
         keep = rng.random((a, n, n)) >= zeros
         keep[:, np.arange(n), (np.arange(n) + 1) % n] = True
         transitions = transitions * keep
         transitions /= transitions.sum(axis=-1, keepdims=True)
-    weights = rng.random((a, n)) if end else np.ones((a, n))
-    return PairSide(rng.dirichlet(np.ones(n), a) ** rho, transitions**rho, weights**rho)
+    return PairSide(rng.dirichlet(np.ones(n), a) ** rho, transitions**rho, rng.random((a, n)) ** rho)
 
 
 def random_psi(rng, a, n, b, m, low=0.05):
@@ -110,9 +109,11 @@ def test_fast_equals_plain(n, m, length):
 
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 2), (3, 5), (14, 13), (100, 1)])
 @pytest.mark.parametrize("length", [100, 100_000])
-def test_long_equals_matrix_power(n, m, length):
+@pytest.mark.parametrize("stay", [0.0, 0.95])
+def test_long_equals_matrix_power(n, m, length, stay):
     rng = np.random.default_rng(n)
-    left, right, psi = random_side(rng, 1, n), random_side(rng, 1, m), random_psi(rng, 1, n, 1, m)
+    left, right = random_side(rng, 1, n, stay=stay), random_side(rng, 1, m, stay=stay)
+    psi = random_psi(rng, 1, n, 1, m, low=0.9)
     expected = matrix_power(left, right, psi[0, :, 0], length)
     np.testing.assert_allclose(pair_log_values(left, right, psi, length), [[expected]], rtol=1e-12)
     np.testing.assert_allclose(pair_log(left, right, np.log(psi), length), [[expected]], rtol=1e-12)
@@ -130,12 +131,12 @@ def test_periodic_chain_never_settles():
 
 def test_small_but_growing_weight_is_not_given_up():
     # From the first state, favoured at the start, the second is hardly reached, but fits far better.
-    start, leave = np.array([[1.0 - 1e-30, 1e-30]]), 1e-25
+    start, leave = np.array([[1.0 - 1e-90, 1e-90]]), 1e-85
     chain = PairSide(start, np.array([[[1.0 - leave, leave], [0.0, 1.0]]]), np.ones((1, 2)))
     one = PairSide(np.ones((1, 1)), np.ones((1, 1, 1)), np.ones((1, 1)))
     psi = np.array([[[[0.1]], [[1.0]]]])
     # Paths leave before observation t = 1, 2, ...: 0.1^t leave; all sum up to leave / 9 and the start itself.
-    expected = np.log(leave * 0.1 / 0.9 + 1e-30)
+    expected = np.log(leave * 0.1 / 0.9 + 1e-90)
     np.testing.assert_allclose(pair_log_values(chain, one, psi, 500), [[expected]], rtol=1e-12)
 
 
@@ -151,6 +152,18 @@ def test_underflow_is_redone_in_logs(n):
     log_psi[0, 0, 0, 0], log_psi[0, 1, 0, 1] = 3.0, -2500.0
     np.testing.assert_allclose(pair_log(chain, chain, log_psi, 30), [[15 * 3.0 - 15 * 2500.0]], rtol=1e-14)
     assert pair_log_values(chain, chain, np.exp(log_psi), 30)[0, 0] == -np.inf
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 30, 1000])
+@pytest.mark.parametrize("n", [2, 14])
+def test_values_that_underflow_between_two_looks(n, length):
+    transitions = np.zeros((1, n, n))
+    transitions[0, np.arange(n), (np.arange(n) + 1) % 2] = 1.0
+    chain = PairSide(np.eye(n)[:1], transitions, np.ones((1, n)))
+    psi = np.zeros((1, n, 1, n))
+    psi[0, 0, 0, 0], psi[0, 1, 0, 1] = 1.0, 1e-250
+    expected = length // 2 * np.log(1e-250)
+    np.testing.assert_allclose(pair_log_values(chain, chain, psi, length), [[expected]], rtol=1e-13)
 
 
 def test_weight_lost_beside_a_larger_one_is_found_again():
@@ -287,7 +300,7 @@ def without_jit():
     rng = np.random.default_rng(0)
     results = []
     for n, m in ((2, 3), (7, 2), (13, 9)):
-        left, right, psi = random_side(rng, 3, n), random_side(rng, 3, m), random_psi(rng, 3, n, 3, m)
+        left, right, psi = random_side(rng, 1, n), random_side(rng, 2, m), random_psi(rng, 1, n, 2, m)
         results.append(pair_log(left, right, np.log(psi), 40).tolist())
         results.append(pair_log_values(left, right, psi, 40).tolist())
     return results

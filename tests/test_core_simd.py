@@ -82,11 +82,12 @@ def shuffles(a, out, powers):
     simd_shuffle.add_pair(out, 96, 98, simd_shuffle.load_pair(a, 3, 20))
     simd.store(powers, 8, simd_shuffle.exponent(simd.load(powers, 0)))
     simd.store(powers, 16, simd_shuffle.inverse_power(simd.load(powers, 0)))
+    simd.store(powers, 24, simd.power_of_two(simd.load(powers, 0)))
 
 
 def test_shuffles_and_powers_of_two():
     a, out = np.random.default_rng(1).normal(size=(W, W)), np.zeros(104)
-    powers = np.zeros((3, W))
+    powers = np.zeros((4, W))
     powers[0] = [0.0, 1.0, 1.5, 2.0**-1022, 3e-200, 7.9, 0.1, 1e300]
     shuffles(a, out, powers)
     np.testing.assert_array_equal(out[:64].reshape(W, W), a.T)
@@ -101,6 +102,7 @@ def test_shuffles_and_powers_of_two():
     assert powers[1, 0] == -1023.0
     np.testing.assert_array_equal(powers[2, 1:], 2.0 ** -powers[1, 1:])
     assert powers[2, 0] == 2.0**1023
+    np.testing.assert_array_equal(powers[3, 1:], 2.0 ** powers[1, 1:])
 
 
 @inlined

@@ -2,6 +2,7 @@
 
 import warnings
 
+import cases
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -91,6 +92,25 @@ def test_raw_derivatives_need_an_information_that_is_theirs():
     for information in ("complete", "diagonal"):
         with pytest.raises(ValueError, match="mean is not zero"):
             FisherScore(model, information, "raw").fit(X)
+
+
+@pytest.mark.parametrize("ending", [None, "stop", "end"])
+@pytest.mark.parametrize("family", ["categorical", "isotropic", "diagonal", "full"])
+def test_features_are_roots_of_the_blocks_wherever_they_lie(family, ending):
+    rng = np.random.default_rng(12)
+    model = cases.random_hmm(rng, family, n=3, ending=ending)
+    X = [cases.random_sequence(rng, family, length) for length in (1, 4, 6, 9)]
+    scores = model.log_prob_grad(X)
+    information = np.zeros((scores.shape[1], scores.shape[1]))
+    for index, block in model.information([len(x) for x in X], "softmax"):
+        information[np.ix_(index, index)] = block
+    expected = scores @ np.linalg.pinv(information, rcond=1e-10, hermitian=True) @ scores.T
+    np.testing.assert_allclose(gram(FisherScore(model).fit_transform(X)), expected, rtol=1e-8, atol=1e-8)
+    features = FisherScore(model, "diagonal").fit_transform(X)
+    usable = np.diag(information) > 0
+    np.testing.assert_allclose(
+        features[:, usable], scores[:, usable] / np.sqrt(np.diag(information)[usable]), rtol=1e-10, atol=1e-12
+    )
 
 
 def test_zero_and_tiny_probabilities():

@@ -120,9 +120,18 @@ def test_threads_reach_the_estimator():
             seen.append((self.n_jobs, self.verbose))
             return super().fit_each(X)
 
-    FitEach(Recording(1, n_jobs=1), n_jobs=2).fit_transform(TEXTS)
+    given = Recording(1, n_jobs=1)
+    fit_each = FitEach(given, n_jobs=2).fit(TEXTS)
+    fit_each.transform(TEXTS)
+    assert (given.n_jobs, fit_each.estimator_.n_jobs) == (1, 1)
+    assert fit_each.estimator_ is not given
     FitEach(Recording(1, n_jobs=1)).fit_transform(TEXTS)
     assert seen == [(2, 0), (1, 0)]
+
+
+def test_given_estimator_is_not_the_fitted_one():
+    estimator = GaussianEstimator()
+    assert FitEach(estimator).fit([np.zeros((3, 2))]).estimator_ is not estimator
 
 
 def test_what_cannot_be_used_is_refused(tmp_path):

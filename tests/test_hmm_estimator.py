@@ -210,3 +210,12 @@ def test_emission_stack_of_one_state():
     model = HMMEstimator(1).fit([[0, 1, 1], [1]]).model_
     np.testing.assert_allclose(model.emissions.probs, [[1.01 / 4.02, 3.01 / 4.02]], rtol=1e-9)
     assert isinstance(model.emissions, Categorical)
+
+
+@pytest.mark.parametrize("kind", ["symbols", "series"])
+def test_random_guesses_have_states_that_differ(kind):
+    # States that start equal stay equal: the more data, the more a guess must not average over them.
+    X = symbols(14, count=500) if kind == "symbols" else series(15, count=500)
+    model = HMMEstimator(3, init="random", max_iter=0).fit(X).model_
+    spread = model.emissions.probs if kind == "symbols" else model.emissions.mean
+    assert np.ptp(spread, axis=0).max() > 0.2

@@ -5,6 +5,7 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 from genkern import HMM, Categorical, CategoricalEstimator, GaussianEstimator, HMMEstimator, PlugInClassifier
+from genkern.datasets import make_two_hmms
 
 X = ["aaab", "aab", "aaaa", "bbab", "bbb"]
 Y = np.array(["A", "A", "A", "B", "B"])
@@ -77,6 +78,13 @@ def test_very_long_objects_do_not_underflow():
     proba = fitted.predict_proba(["ab" * 50_000])
     assert np.isfinite(proba).all()
     np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_chains_with_equal_symbol_frequencies_are_told_apart():
+    # the two classes differ in their transitions only; a first guess with equal states would never leave them equal
+    data = make_two_hmms(n_per_class=200)
+    fitted = PlugInClassifier(HMMEstimator(3, random_state=0)).fit(data.X[::2], data.y[::2])
+    assert fitted.score(data.X[1::2], data.y[1::2]) > 0.88  # Bayes: about 0.94
 
 
 def test_models_may_be_given():

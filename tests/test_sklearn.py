@@ -10,6 +10,7 @@ import pytest
 from checks import CHECKS, Case
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC, LinearSVC
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 import genkern
@@ -129,6 +130,12 @@ def test_scikit_learn_checks(name):
     assert still_failing == set(case.expected)
 
 
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.kinds == SYMBOLS])
+def test_what_takes_symbols_only_says_so(name):
+    tags = get_tags(CASES[name].make()).input_tags
+    assert (tags.two_d_array, tags.categorical, tags.string) == (False, True, True)
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, case in CASES.items() for kind in case.kinds])
 def test_ragged_lists(name, kind, check):
@@ -136,13 +143,7 @@ def test_ragged_lists(name, kind, check):
 
 
 def test_every_public_estimator_is_in_the_table():
-    public = {
-        name for name in genkern.__all__ if isinstance(vars_of(name), type) and hasattr(vars_of(name), "get_params")
-    }
-    kernels = {name for name in public if issubclass(vars_of(name), genkern.Kernel)}
-    tested = {name.split("(")[0].split(",")[0].split(" ")[0] for name in CASES}
-    assert public - kernels <= tested
-
-
-def vars_of(name):
-    return getattr(genkern, name)
+    public = {name: getattr(genkern, name) for name in genkern.__all__}
+    estimators = {name for name, value in public.items() if isinstance(value, type) and hasattr(value, "get_params")}
+    kernels = {name for name in estimators if issubclass(public[name], genkern.Kernel)}
+    assert estimators - kernels <= {name.split("(")[0].split(",")[0].split(" ")[0] for name in CASES}

@@ -11,6 +11,9 @@ from genkern.affinities.registry import affinity
 from genkern.models.categorical import Categorical
 from genkern.validation import Floats
 
+# A product with a short inner dimension is not worth waking other threads, which BLAS would do; so such products are
+# cut into pieces of so few multiplications that it does not.
+SHORT, SERIAL = 32, 1 << 18
 SMALLEST = 1e-280  # sums below may have lost terms to underflow and are done again in logs
 
 
@@ -53,7 +56,13 @@ def _overlap(p: Floats, q: Floats, power: float) -> Floats:
     """Return sum_k (p_k q_k)^power for rows G + (a, m) and G + (b, m)."""
     if power != 1.0:
         p, q = p**power, q**power
-    sums: Floats = p @ np.swapaxes(q, -1, -2)
+    turned = np.swapaxes(q, -1, -2)
+    rows = max(1, SERIAL // max(1, q.shape[-2] * q.shape[-1]))
+    if p.ndim > 2 or q.shape[-1] > SHORT or rows >= len(p):
+        return p @ turned
+    sums = np.empty((len(p), len(q)))
+    for low in range(0, len(p), rows):
+        np.matmul(p[low : low + rows], turned, out=sums[low : low + rows])
     return sums
 
 

@@ -11,10 +11,8 @@ from genkern.core.simd import (
     _vectorised,
     broadcast,
     less,
-    load,
     multiply_add,
     select,
-    store,
     vector,
     zero,
 )
@@ -77,10 +75,3 @@ def exp(x):
     p = multiply_add(p, r, broadcast(1.0))
     # The difference is zero, or NaN whose bits the scaling has spoilt.
     return select(less(x, lowest), zero(), _scale(p, rounded) + (inside - inside))
-
-
-@jit
-def exp_all(a):
-    """Replace a contiguous float64 array whose size is a multiple of eight by its exp."""
-    for i in range(0, a.size, W):
-        store(a, i, exp(load(a, i)))

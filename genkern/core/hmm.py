@@ -82,11 +82,11 @@ def log_prob(
     plan = hmm_plan.plan(problem.offsets, problem.start.shape[1], _is_own(problem, own), 0)
     _run(problem, plan, plan.chunk_of, out, n_jobs)
     lost = np.flatnonzero(np.isnan(out.log_prob))
-    if len(lost):
-        hmm_reference.log_prob_of(problem, lost, out.log_prob)
-        lost = lost[np.isnan(out.log_prob[lost])]
-    if len(lost):
-        with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
+        if len(lost):
+            hmm_reference.log_prob_of(problem, lost, out.log_prob)
+            lost = lost[np.isnan(out.log_prob[lost])]
+        if len(lost):
             hmm_log.log_prob_of(problem, lost, out.log_prob)
     return out.log_prob
 
@@ -115,9 +115,7 @@ def gradients(
     slots = plan.chunk_of if totals else np.arange(objects)
     out = empty_gradients(problem, groups, hmm_plan.width(plan, n))
     _run(problem, plan, slots, out, n_jobs, derivatives=True)
-    lost = np.flatnonzero(np.isnan(out.log_prob))
-    if len(lost):
-        _redo(problem, slots, out, lost)
+    _redo(problem, slots, out, totals)
     emissions = out.emissions[:, :n]
     if symbols:
         emissions = emissions.reshape(groups, symbols, n)
@@ -201,28 +199,40 @@ def _run_task(problem: Problem, layout: str, job: Job, out: Gradients) -> None:
         run(problem, rows, job, out, sizes, hmm_rows.aligned(doubles), np.empty(integers, np.int64))
 
 
-def _redo(problem: Problem, slots: Ints, out: Gradients, lost: Ints) -> None:
-    """Redo the slots of lost objects by the reference passes, and what is lost there too in logarithms.
+def _redo(problem: Problem, slots: Ints, out: Gradients, totals: bool) -> None:
+    """Redo what was lost by the reference passes, and what is lost there too in logarithms.
 
     A slot of totals is redone with all its objects, but those not lost keep what is theirs alone.
     """
-    affected = np.flatnonzero(np.isin(slots, slots[lost]))
+    symbols, lost = n_symbols(problem), np.flatnonzero(np.isnan(out.log_prob))
+    spoilt = slots[lost]
+    if totals and symbols:
+        # The emission derivatives of one object can overflow in a sum that many share.
+        sums = out.emissions.reshape(len(out.start), -1).sum(axis=1)
+        spoilt = np.union1d(spoilt, np.flatnonzero(~np.isfinite(sums)))
+    if not len(spoilt):
+        return
+    affected = np.flatnonzero(np.isin(slots, spoilt))
     kept = np.setdiff1d(affected, lost)
-    log_prob = out.log_prob[kept]
-    own_rows = [slice(*problem.offsets[i : i + 2]) for i in kept] if not len(problem.codes) else []
-    emissions = [out.emissions[rows].copy() for rows in own_rows]
+    log_prob, emissions = out.log_prob[kept], out.emissions.copy()
     for block in (out.start, out.transitions, out.end):
-        block[slots[lost]] = 0.0
-    if len(problem.codes):
-        out.emissions.reshape(len(out.start), n_symbols(problem), -1)[slots[lost]] = 0.0
+        block[spoilt] = 0.0
+    if symbols:
+        out.emissions.reshape(len(out.start), symbols, -1)[spoilt] = 0.0
     else:
-        for i in affected:
-            out.emissions[problem.offsets[i] : problem.offsets[i + 1]] = 0.0
+        out.emissions[_positions(problem, affected)] = 0.0
     with np.errstate(all="ignore"):
         hmm_reference.gradients_of(problem, affected, slots, out)
         affected = affected[np.isnan(out.log_prob[affected])]
         if len(affected):
             hmm_log.gradients_of(problem, affected, slots, out)
     out.log_prob[kept] = log_prob
-    for rows, values in zip(own_rows, emissions, strict=True):
-        out.emissions[rows] = values
+    if not symbols:
+        rows = _positions(problem, kept)
+        out.emissions[rows] = emissions[rows]
+
+
+def _positions(problem: Problem, objects: Ints) -> NDArray[np.bool_]:
+    """Return the mask of the positions (N,) of some objects."""
+    chosen = np.isin(np.arange(len(problem.offsets) - 1), objects)
+    return np.repeat(chosen, np.diff(problem.offsets))

@@ -22,8 +22,8 @@ from genkern.core.hmm_rows import (
     SMALLEST,
     STRIDE,
     TO_OUTPUT,
-    emissions_overflow,
     enter,
+    sum_of_emissions,
     sum_of_shifts,
 )
 from genkern.core.hmm_states import clear
@@ -45,10 +45,11 @@ CHUNK = 16  # steps whose pair counts are gathered in registers before they touc
 class Lanes(NamedTuple):
     """Sizes of a block, and where its lane arrays begin in the buffer.
 
-    n states; quad: n rounded up to a multiple of four, as held by lane arrays; width: of a row of emissions; stride: 1 if the messages of all steps are
-    kept, 0 if only one. A (quad, quad), start, end (quad,): parameters; now (2, quad): this and the last step's message;
-    arriving (quad,): the futures of sequences that end; pred (steps, quad); b (steps, width); scale (steps,); alpha,
-    weighted (CHUNK + 1, quad); pairs (quad, quad); mass (3,): one while in range, the exponent, the final mass.
+    n states; quad: n rounded up to a multiple of four, as lane arrays hold; width: of a row of emissions; stride: 1 if
+    the messages of all steps are kept, 0 if only one. A (quad, quad), start, end (quad,): parameters; now (2, quad):
+    this and the last step's message; arriving (quad,): the futures of sequences that end; pred (steps, quad); b (steps,
+    width); scale (steps,); alpha, weighted (CHUNK + 1, quad); pairs (quad, quad); mass (3,): one while in range, the
+    exponent, the final mass.
     """
 
     n: int
@@ -367,5 +368,5 @@ def _leave(problem, job, at, m, ints, out):
                 pair = m[at.pairs + (k * at.quad + j) * W + lane]
                 out.transitions[slot, k, j] += pair
                 total += pair
-        if not total < np.inf or emissions_overflow(problem, job, i, out.emissions):
+        if not total + sum_of_emissions(problem, job, i, out.emissions) < np.inf:
             out.log_prob[i] = np.nan

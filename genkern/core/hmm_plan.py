@@ -14,8 +14,11 @@ from genkern.core.simd_shuffle import HALF
 
 LANES, BLOCKS, SINGLE = "lanes", "blocks", "single"
 
-SHARED_LANES = 8  # most states for which a lane is a sequence, under one shared chain
-OWN_LANES = 12  # the same with a chain for each object
+# Where a lane is a sequence, as measured. Under one shared chain that pays for few states, and again where the
+# padding of the states to eight would be mostly empty; with a chain for each object there are no products to share.
+SHARED_LANES = frozenset({1, 2, 3, 4, 5, 6, 9, 10, 11, 12})
+OWN_LANES = frozenset(range(1, 17))
+
 LARGEST_BLOCK = 1 << 25  # most doubles kept for the messages of eight sequences; longer ones come one by one
 
 CHUNKS = 16  # partial sums of totals; fixed, so that totals do not depend on the number of threads
@@ -46,8 +49,8 @@ def layout_of(n: int, length: int, own: bool) -> str:
     if n * length * 2 * W > LARGEST_BLOCK:
         return SINGLE
     if own:
-        return LANES if n <= OWN_LANES else SINGLE
-    return LANES if n <= SHARED_LANES else BLOCKS
+        return LANES if n in OWN_LANES else SINGLE
+    return LANES if n in SHARED_LANES else BLOCKS
 
 
 def plan(offsets: Ints, n: int, own: bool, total_size: int) -> Plan:
@@ -59,7 +62,8 @@ def plan(offsets: Ints, n: int, own: bool, total_size: int) -> Plan:
 @lru_cache(maxsize=32)
 def _plan(raw_offsets: bytes, n: int, own: bool, chunks: int) -> Plan:
     """Lay out objects; kept for the next call, since iterative algorithms ask for the same plan again and again."""
-    lengths = np.diff(np.frombuffer(raw_offsets, np.int64))
+    offsets: Ints = np.frombuffer(raw_offsets, np.int64)
+    lengths = offsets[1:] - offsets[:-1]
     order = np.argsort(lengths, kind="stable")
     # Within one call the layout changes with the length only, and once: the longest may come one by one.
     longest = LARGEST_BLOCK // (n * 2 * W)

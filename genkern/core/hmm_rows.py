@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from genkern.core.hmm_types import Floats, Ints, Problem, read_only
-from genkern.core.jit import kernel
+from genkern.core.jit import inlined, kernel
 from genkern.core.simd import W, element, horizontal_sum, load, zero
 
 STRIDE = 8  # steps between two rescalings
@@ -78,22 +78,24 @@ def sum_of_shifts(problem, i):
 
 
 @kernel
-def emissions_overflow(problem, job, i, emissions):
-    """Return whether emission derivatives that belong to object i alone have left the range of float64."""
-    symbols, width = len(problem.table) // len(problem.start), emissions.shape[1]
-    first, last = problem.offsets[i], problem.offsets[i + 1]
-    if len(problem.codes):
-        if not job.each:
-            return False
-        first, last = job.slots[i] * symbols, (job.slots[i] + 1) * symbols
-    sums, rest = zero(), 0.0
-    start, stop = first * width, last * width
-    whole = start + (stop - start) // W * W
-    for k in range(start, whole, W):
-        sums = sums + load(emissions, k)
-    for k in range(whole, stop):
-        rest += element(emissions, k)
-    return not horizontal_sum(sums) + rest < np.inf
+def sum_of_rows(table, first, last):
+    """Return the sum of some rows of a table."""
+    sums, rest, width = zero(), 0.0, table.shape[1]
+    whole = first * width + (last - first) * width // W * W
+    for k in range(first * width, whole, W):
+        sums = sums + load(table, k)
+    for k in range(whole, last * width):
+        rest += element(table, k)
+    return horizontal_sum(sums) + rest
+
+
+@inlined
+def sum_of_emissions(problem, job, i, emissions):
+    """Return the sum of the emission derivatives that belong to object i alone: not finite if any is not."""
+    if len(problem.codes) == 0:
+        return sum_of_rows(emissions, problem.offsets[i], problem.offsets[i + 1])
+    symbols = len(problem.table) // len(problem.start)
+    return sum_of_rows(emissions, job.slots[i] * symbols, (job.slots[i] + 1) * symbols) if job.each else 0.0
 
 
 @kernel
@@ -112,10 +114,13 @@ def enter(problem, job, block, ints):
         ints[LENGTH + lane] = 0 if empty else length
         ints[SLOT + lane] = job.slots[i]
         ints[TO_OUTPUT + lane] = (job.slots[i] - chain) * symbols if coded else 0
-        if not coded:
-            ints[LAST_ROW] = max(ints[LAST_ROW], problem.offsets[i + 1] - 1)
-        for t in range(length):
-            row = chain * symbols + problem.codes[first + t] if coded else first + t
-            ints[ROWS + t * W + lane] = row
+        if coded:
+            codes, base = problem.codes[first : first + length], chain * symbols
+            for t in range(length):
+                ints[ROWS + t * W + lane] = base + codes[t]
+        else:
+            ints[LAST_ROW] = max(ints[LAST_ROW], first + length - 1)
+            for t in range(length):
+                ints[ROWS + t * W + lane] = first + t
         for t in range(length, longest):
             ints[ROWS + t * W + lane] = ints[ROWS + (length - 1) * W + lane]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genkern.core.hmm_rows import LARGEST, LOG_2, SMALLEST, STRIDE, emissions_overflow, sum_of_shifts
+from genkern.core.hmm_rows import LARGEST, LOG_2, SMALLEST, STRIDE, sum_of_emissions, sum_of_shifts
 from genkern.core.hmm_states import (
     Row,
     add_outer,
@@ -145,16 +145,16 @@ def _backward(problem, rows, job, i, at, m, emissions):
         inverse = broadcast(m[at.scale + t])
         for c in range(0, width, W):
             future = row_times(m, left, at.T + c * n, n, load(m, at.arriving + c))
-            combine(m, emissions, row, c, future, inverse)
+            combine(m, emissions, row, c, c, future, inverse)
         if t == problem.offsets[i + 1] - first - 1:
             clear(m, at.arriving, width)
         place += 1
         if place == at.chunk:
-            add_outer(m, at.alpha, at.weighted, at.pairs, width, place)
+            add_outer(m, at.alpha, at.weighted, at.pairs, width, place, width, W)
             for c in range(at.weighted, at.weighted + width, W):
                 store(m, c, load(m, c + at.chunk * width))
             place = 0
-    add_outer(m, at.alpha, at.weighted, at.pairs, width, place)
+    add_outer(m, at.alpha, at.weighted, at.pairs, width, place, width, W)
     for c in range(0, width, W):
         store(m, at.now + c, load(m, at.weighted + place * width + c))
 
@@ -167,5 +167,5 @@ def _leave(problem, job, i, at, m, out):
     for k in range(at.n):
         out.start[slot, k] += m[at.now + k]
         total += m[at.now + k]
-    if not total < np.inf or emissions_overflow(problem, job, i, out.emissions):
+    if not total + sum_of_emissions(problem, job, i, out.emissions) < np.inf:
         out.log_prob[i] = np.nan

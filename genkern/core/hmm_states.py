@@ -63,16 +63,17 @@ def copy_row(rows, row, n, m, to):
 
 
 @inlined
-def rows_times(m, left, stride, panel, n, sums):
-    """Return four sums of eight plus the four rows at ``left``, a stride apart, times a panel (n, 8)."""
+def rows_times(m, left, panel, n, sums):
+    """Return four sums of eight plus four neighbouring rows of a message (width / 8, 8, 8) times a panel (n, 8)."""
     a, b, c, d = sums
-    second, third, fourth = left + stride, left + 2 * stride, left + 3 * stride
-    for k in range(n):
-        column = load(m, panel + k * W)
-        a = multiply_add(broadcast(element(m, left + k)), column, a)
-        b = multiply_add(broadcast(element(m, second + k)), column, b)
-        c = multiply_add(broadcast(element(m, third + k)), column, c)
-        d = multiply_add(broadcast(element(m, fourth + k)), column, d)
+    for start in range(0, n, W):
+        at, matrix = left + start * W, panel + start * W
+        for k in range(min(W, n - start)):
+            column = load(m, matrix + k * W)
+            a = multiply_add(broadcast(element(m, at + k)), column, a)
+            b = multiply_add(broadcast(element(m, at + k + W)), column, b)
+            c = multiply_add(broadcast(element(m, at + k + 2 * W)), column, c)
+            d = multiply_add(broadcast(element(m, at + k + 3 * W)), column, d)
     return a, b, c, d
 
 
@@ -93,29 +94,32 @@ def row_times(m, left, panel, n, start):
 
 
 @inlined
-def combine(m, emissions, row, column, future, inverse):
-    """Combine past, present and future of eight states: alpha, weighted future, and emission derivatives."""
-    p, e, scaled = load(m, row.pred + column), load(m, row.factors + column), future * inverse
-    store(m, row.alpha + column, p * e * inverse)
-    store(m, row.weighted + column, scaled * e)
-    at = row.emissions + column
-    store(emissions, at, multiply_add(p, scaled, load(emissions, at)))
+def combine(m, emissions, row, at, column, future, inverse):
+    """Combine past, present and future of eight states: alpha, weighted future, and emission derivatives.
+
+    The states begin at the column of rows of emissions, and at ``at`` in messages.
+    """
+    p, e, scaled = load(m, row.pred + at), load(m, row.factors + column), future * inverse
+    store(m, row.alpha + at, p * e * inverse)
+    store(m, row.weighted + at, scaled * e)
+    to = row.emissions + column
+    store(emissions, to, multiply_add(p, scaled, load(emissions, to)))
 
 
 @kernel
-def add_outer(m, alpha, weighted, pairs, width, steps):
-    """Add sum_t alpha[t, k] weighted[t, j] over (steps, width) rows to pairs (width, width)."""
+def add_outer(m, alpha, weighted, pairs, width, steps, step, apart):
+    """Add sum_t alpha[t, k] weighted[t, j] to pairs (width, width); steps and eights of states lie so far apart."""
     for panel in range(0, width, W):
         for k in range(0, width, TILE):
-            to = pairs + k * width + panel
+            to, left, right = pairs + k * width + panel, alpha + k // W * apart + k % W, weighted + panel // W * apart
             a, b = load(m, to), load(m, to + width)
             c, d = load(m, to + 2 * width), load(m, to + 3 * width)
-            for t in range(0, steps * width, width):
-                w, at = load(m, weighted + panel + t), alpha + k + t
-                a = multiply_add(broadcast(element(m, at)), w, a)
-                b = multiply_add(broadcast(element(m, at + 1)), w, b)
-                c = multiply_add(broadcast(element(m, at + 2)), w, c)
-                d = multiply_add(broadcast(element(m, at + 3)), w, d)
+            for t in range(0, steps * step, step):
+                w = load(m, right + t)
+                a = multiply_add(broadcast(element(m, left + t)), w, a)
+                b = multiply_add(broadcast(element(m, left + t + 1)), w, b)
+                c = multiply_add(broadcast(element(m, left + t + 2)), w, c)
+                d = multiply_add(broadcast(element(m, left + t + 3)), w, d)
             store(m, to, a)
             store(m, to + width, b)
             store(m, to + 2 * width, c)

@@ -61,7 +61,7 @@ def _compiled(function: Function, flags: dict[str, Any]) -> Function:
     chosen = config.CACHE_DIR
     try:
         config.CACHE_DIR = str(cache_directory(chosen))
-        return numba.jit(**flags)(function)  # type: ignore[no-any-return]
+        return numba.jit(**flags)(function)
     finally:
         config.CACHE_DIR = chosen
 

@@ -79,7 +79,7 @@ def _run_batch(block: Block, batch: Batch, rows: slice, units: slice) -> None:
 def _recur(block: Block, left: PairSide, right: Units, batch: Batch, items: NDArray[np.int64]) -> None:
     """Run the recursion of the items, each lane until it settles."""
     advance = advance_lanes if block.lanes else advance_tiles
-    widths = split_columns(right.start.shape[1] // W)
+    widths = split_columns(right.start.shape[1] // W, block.lanes)
     begin(left.start, right.start, batch, items)
     steps, done = block.length - 1, 0
     while done < steps and len(items):

@@ -29,12 +29,14 @@ from genkern.core.tiles import add_row, multiply_tile, store_tile, zeros
 RESCALE = 4  # steps between two looks at the size of φ
 SMALL, LARGE = 2.0**-64, 2.0**64  # a sum of φ within them is left alone
 VANISHED = 2.0**-700  # below it entries that matter may have underflowed between two looks
-WIDEST = 6  # vectors of accumulators: twelve of the sixteen AVX registers
+# Widest blocks of columns: as many accumulators (for two rows at a time by tiles) as sixteen AVX registers hold
+# beside the other operands, a vector being two of them.
+WIDEST_LANES, WIDEST_TILES = 6, 2
 
 
-def split_columns(columns: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def split_columns(columns: int, lanes: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return two tuples: blocks of columns as wide as the first is long, and a last one as wide as the second."""
-    blocks = -(-columns // WIDEST)
+    blocks = -(-columns // (WIDEST_LANES if lanes else WIDEST_TILES))
     width = -(-columns // blocks)
     rest = columns - (blocks - 1) * width if blocks > 1 else 0
     return (0.0,) * width, (0.0,) * rest
@@ -82,7 +84,7 @@ def copy(a, b, first, last):
 def advance_lanes(left, right, batch, items, span, first, rest):
     """Take ``span`` steps in the lane layout, and keep φ of the last but one.
 
-    left: A (r, n, n); right: A′ (u, m * m * 8); first, rest: split_columns(m), two blocks at most.
+    left: A (r, n, n); right: A′ (u, m * m * 8); first, rest: split_columns(m, True), for m <= 12.
     """
     n, units, size = left.shape[1], right.shape[0], batch.phi.shape[1]
     m = len(first) + len(rest)
@@ -122,7 +124,7 @@ def advance_lanes(left, right, batch, items, span, first, rest):
 def advance_tiles(left, right, batch, items, span, first, rest):
     """Take ``span`` steps in the tile layout, and keep φ of the last but one.
 
-    left: A (r, n, n); right: A′ (u, m * columns * 8); first, rest: split_columns(columns).
+    left: A (r, n, n); right: A′ (u, m * columns * 8); first, rest: split_columns(columns, False).
     """
     n, units, size = left.shape[1], right.shape[0], batch.phi.shape[1]
     width = size // n
@@ -138,24 +140,36 @@ def advance_tiles(left, right, batch, items, span, first, rest):
                     rescale(batch, item, t)
             if step == span - 1:
                 copy(phi, batch.old, p, p + size)
-            for i in range(n):
+            for row in range(0, n, 2):
+                # Two rows at a time keep enough sums in flight; of an odd number the last but one is done twice.
+                i = max(0, min(row, n - 2))
+                k = min(i + 1, n - 1)
                 for c in range(0, last, block):
-                    x = zeros(first)
+                    x, y = zeros(first), zeros(first)
                     for s in range(n):
                         x = add_row(x, broadcast(element(left, a + s * n + i)), phi, p + s * width + c)
+                        y = add_row(y, broadcast(element(left, a + s * n + k)), phi, p + s * width + c)
                     store_tile(half, i * width + c, x)
-                y = zeros(rest)
+                    store_tile(half, k * width + c, y)
+                u, v = zeros(rest), zeros(rest)
                 for s in range(n):
-                    y = add_row(y, broadcast(element(left, a + s * n + i)), phi, p + s * width + last)
-                store_tile(half, i * width + last, y)
-            for i in range(n):
-                at = p + i * width
+                    u = add_row(u, broadcast(element(left, a + s * n + i)), phi, p + s * width + last)
+                    v = add_row(v, broadcast(element(left, a + s * n + k)), phi, p + s * width + last)
+                store_tile(half, i * width + last, u)
+                store_tile(half, k * width + last, v)
+            for row in range(0, n, 2):
+                i = max(0, min(row, n - 2))
+                k = min(i + 1, n - 1)
                 for c in range(0, last, block):
-                    x = zeros(first)
+                    x, y = zeros(first), zeros(first)
                     for s in range(m):
                         x = add_row(x, broadcast(element(half, i * width + s)), right, b + s * width + c)
-                    store_tile(phi, at + c, multiply_tile(x, psi, at + c))
-                y = zeros(rest)
+                        y = add_row(y, broadcast(element(half, k * width + s)), right, b + s * width + c)
+                    store_tile(phi, p + i * width + c, multiply_tile(x, psi, p + i * width + c))
+                    store_tile(phi, p + k * width + c, multiply_tile(y, psi, p + k * width + c))
+                u, v = zeros(rest), zeros(rest)
                 for s in range(m):
-                    y = add_row(y, broadcast(element(half, i * width + s)), right, b + s * width + last)
-                store_tile(phi, at + last, multiply_tile(y, psi, at + last))
+                    u = add_row(u, broadcast(element(half, i * width + s)), right, b + s * width + last)
+                    v = add_row(v, broadcast(element(half, k * width + s)), right, b + s * width + last)
+                store_tile(phi, p + i * width + last, multiply_tile(u, psi, p + i * width + last))
+                store_tile(phi, p + k * width + last, multiply_tile(v, psi, p + k * width + last))

@@ -29,14 +29,14 @@ _LONGS = ir.VectorType(ir.IntType(64), W)
 _INDEX = ir.IntType(32)
 
 
-class VectorType(types.Type):  # type: ignore[misc]
+class VectorType(types.Type):
     """The Numba type of eight doubles."""
 
     def __init__(self) -> None:
         super().__init__(name="Vector8")
 
 
-class MaskType(types.Type):  # type: ignore[misc]
+class MaskType(types.Type):
     """The Numba type of eight booleans: the outcome of a comparison, and the first argument of select."""
 
     def __init__(self) -> None:
@@ -48,13 +48,13 @@ mask = MaskType()
 
 
 @register_model(VectorType)
-class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
+class _VectorModel(models.PrimitiveModel):
     def __init__(self, manager: Any, fe_type: Any) -> None:
         super().__init__(manager, fe_type, _VECTOR)
 
 
 @register_model(MaskType)
-class _MaskModel(models.PrimitiveModel):  # type: ignore[misc]
+class _MaskModel(models.PrimitiveModel):
     def __init__(self, manager: Any, fe_type: Any) -> None:
         super().__init__(manager, fe_type, _MASK)
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import ThreadpoolController
 
 from genkern.embed.packing import allows_nan, check_estimator_of_models, pack_for
-from genkern.embed.whitening import Blocks, Whitener, inverse_root, inverse_scale
+from genkern.embed.whitening import Blocks, inverse_root, inverse_scale, whitener_of
 from genkern.models.base import COORDINATES, Model
 from genkern.models.leaf import Leaf
 from genkern.objects import Packed, remember_width
@@ -139,7 +141,7 @@ class FisherScore(TransformerMixin, BaseEstimator):
                 blocks = [(index, inverse_root(matrix, RCOND_EXACT)) for index, matrix in pairs]
             else:
                 blocks = [(index, inverse_scale(np.diagonal(matrix))) for index, matrix in pairs]
-        self.whitener_ = Whitener(blocks)
+        self.whitener_ = whitener_of(blocks)
         if self.whitener_.is_zero:
             warnings.warn(
                 "FisherScore: the model has no information about its parameters, so all features are zero. Is "
@@ -163,9 +165,10 @@ class FisherScore(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "whitener_")
         remember_width(self, X, reset=False)
         packed = pack_for(self.model_, X)
-        features = np.empty((packed.n_objects, self.n_features_out_))
-        for part, scores in self._scores(packed):
-            features[part] = self.whitener_(scores)
+        features = np.zeros((packed.n_objects, self.n_features_out_))
+        with _blas().limit(limits=1, user_api="blas"):
+            for part, scores in self._scores(packed):
+                self.whitener_.apply(scores, out=features[part])
         return features
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -199,23 +202,33 @@ class FisherScore(TransformerMixin, BaseEstimator):
     def _scores(self, packed: Packed) -> Iterator[tuple[slice, Floats]]:
         """Yield the scores of consecutive blocks of objects, whatever n_jobs in the same order."""
         parts = _parts(packed, self.n_features_out_)
-        tasks = (delayed(_gradients)(self.model_, packed, part, self.coordinates) for part in parts)
         power = LENGTH_POWER[self.length_norm]
-        results = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(tasks)
+        if effective_n_jobs(self.n_jobs) == 1 or len(parts) == 1:
+            results: Iterator[Floats] = (_gradients(self.model_, packed, p, self.coordinates) for p in parts)
+        else:
+            tasks = (delayed(_gradients)(self.model_, packed, p, self.coordinates) for p in parts)
+            results = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(tasks)
         for part, scores in zip(parts, results):
-            yield part, scores / packed.lengths[part, None] ** power
+            yield part, scores / packed.lengths[part, None] ** power if power else scores
 
     def _second_moment(self, packed: Packed) -> Floats:
         """Return the mean (p, p) of the outer products of the scores."""
         total = np.zeros((self.n_features_out_, self.n_features_out_))
-        for _, scores in self._scores(packed):
-            total += scores.T @ scores
+        with _blas().limit(limits=1, user_api="blas"):
+            for _, scores in self._scores(packed):
+                total += scores.T @ scores
         return total / packed.n_objects
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = allows_nan(self.estimator)
         return tags
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Return the handle on BLAS: on small blocks its own threads only stand in the way."""
+    return ThreadpoolController()
 
 
 def _complete_information(model: Any, lengths: NDArray[np.int64], coordinates: str) -> Blocks:

@@ -17,25 +17,49 @@ class Whitener(NamedTuple):
 
     Attributes
     ----------
-    blocks : list of (index, root)
-        ``index`` (k,) names the block's columns; ``root`` is (k, k), or (k,) for a diagonal one. Columns that
-        no block names become zero.
+    runs : list of (columns, roots)
+        Blocks of equal size on adjacent columns are one run: a slice of B k columns with roots (B, k, k). Other blocks
+        have an index array of k columns and roots (1, k, k). Diagonal blocks have roots (k,). Columns that no run
+        names become zero.
     """
 
-    blocks: Blocks
+    runs: list[tuple[slice | NDArray[np.int64], Floats]]
 
-    def __call__(self, scores: Floats) -> Floats:
-        """Return the features (n, p) of scores (n, p)."""
-        features = np.zeros_like(scores)
-        for index, root in self.blocks:
-            part = scores[:, index]
-            features[:, index] = part * root if root.ndim == 1 else part @ root
-        return features
+    def apply(self, scores: Floats, out: Floats) -> None:
+        """Write the features of scores (n, p) into ``out`` (n, p), which is zero before."""
+        for columns, roots in self.runs:
+            part = scores[:, columns]
+            if roots.ndim == 1:
+                out[:, columns] = part * roots
+                continue
+            grouped = part.reshape(len(part), len(roots), -1).swapaxes(0, 1)
+            out[:, columns] = (grouped @ roots).swapaxes(0, 1).reshape(part.shape)
 
     @property
     def is_zero(self) -> bool:
         """Whether no direction at all is kept."""
-        return not any(root.any() for _, root in self.blocks)
+        return not any(roots.any() for _, roots in self.runs)
+
+
+def whitener_of(blocks: Blocks) -> Whitener:
+    """Return the map with the given roots, (k, k) or (k,), of blocks of columns."""
+    runs: list[tuple[slice | NDArray[np.int64], Floats]] = []
+    group: list[Floats] = []
+    first = last = 0
+    for index, root in blocks:
+        adjacent = bool(np.array_equal(index, np.arange(index[0], index[0] + len(index))))
+        if root.ndim == 1 or not adjacent:
+            runs.append((index, root if root.ndim == 1 else root[None]))
+            continue
+        if group and (index[0] != last or root.shape != group[0].shape):
+            runs.append((slice(first, last), np.stack(group)))
+            group = []
+        first = first if group else int(index[0])
+        last = int(index[-1]) + 1
+        group.append(root)
+    if group:
+        runs.append((slice(first, last), np.stack(group)))
+    return Whitener(runs)
 
 
 def inverse_root(matrix: Floats, rcond: float) -> Floats:

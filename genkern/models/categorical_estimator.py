@@ -79,6 +79,12 @@ class CategoricalEstimator(LeafEstimator):
         prior: Floats = xlogy(self.pseudocount, leaf.probs).sum(axis=(-1, -2))
         return prior
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # tables of integer codes only
+        tags.input_tags.categorical = tags.input_tags.string = True
+        return tags
+
     def n_free(self, packed: Packed) -> int:
         """Return m, the symbols of an emission row, as the rule for the number of states counts them."""
         alphabet: Alphabet = as_alphabet(packed.alphabet)

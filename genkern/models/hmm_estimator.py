@@ -52,9 +52,9 @@ class HMMEstimator(ModelEstimator):
         Family of the observations. A leaf estimator such as ``GaussianEstimator("full")`` owns its floors and priors.
     n_init : int, default=1
         Restarts from different first guesses; the best is kept.
-    max_iter : int, default=100
-        Largest number of EM steps.
-    tol : float, default=1e-4
+    max_iter : int, default=1000
+        Largest number of EM steps. Few models need many, and in ``fit_each`` those that are done leave the batch.
+    tol : float, default=1e-5
         EM stops when a step gains less than this per observation. Zero runs all steps.
     pseudocount : float, default=0.01
         Added to every allowed start, transition and stop count, and to symbol counts if ``emission`` is a name.
@@ -101,8 +101,8 @@ class HMMEstimator(ModelEstimator):
         emission: Any = "auto",
         *,
         n_init: int = 1,
-        max_iter: int = 100,
-        tol: float = 1e-4,
+        max_iter: int = 1000,
+        tol: float = 1e-5,
         pseudocount: float = 0.01,
         init: Any = "auto",
         structure: str = "ergodic",

@@ -72,14 +72,17 @@ def _segments(plan: Plan) -> NDArray[np.int64]:
     return position * plan.n // lengths
 
 
-def _clusters(plan: Plan) -> NDArray[np.int64]:
-    """Return labels by k-means on the vectors of each object (or of all); missing entries count as the mean."""
+def _clusters(plan: Plan, rounds: int = 50) -> NDArray[np.int64]:
+    """Return labels by k-means on the vectors of each object (or of all); missing entries count as the mean.
+
+    One round only assigns points to random ones among them, chosen far from one another.
+    """
     values = plan.packed.values
     seen = ~np.isnan(values)
     count = np.maximum(np.add.reduceat(seen, plan.groups[:-1], axis=0, dtype=np.float64), 1.0)
     mean = np.add.reduceat(np.where(seen, values, 0.0), plan.groups[:-1], axis=0) / count
     filled = np.where(seen, values, np.repeat(mean, np.diff(plan.groups), axis=0))
-    return kmeans_each(filled, plan.groups, plan.n, plan.uniforms(plan.n))
+    return kmeans_each(filled, plan.groups, plan.n, plan.uniforms(plan.n), rounds)
 
 
 def _labelled_chain(
@@ -115,15 +118,15 @@ def _normalised(
 
 
 def _random_emissions(plan: Plan, emission: LeafEstimator) -> Any:
-    """Return emissions fitted to random soft assignments of the points to states.
+    """Return emissions fitted to random assignments: of vectors to the nearest of n random ones, of symbols to states.
 
-    Every point is given to the states with random weights, one of which dominates: the states start near the mean of
-    the data, and apart from one another. All occurrences of a symbol have the same weights, or the states would be
-    the closer to one another, and EM the nearer to the saddle at which they are equal, the more data there are.
+    A symbol is given to the states with random weights, one of which dominates, the same at all its occurrences. If
+    every point were assigned by itself, the states would be the closer to one another, and EM the nearer to the
+    saddle at which they are equal, the more data there are.
     """
-    sizes = np.diff(plan.groups)
-    places = np.arange(len(plan.packed.values)) - np.repeat(plan.groups[:-1], sizes)
-    what = places if plan.packed.alphabet is None else plan.packed.values.astype(np.int64)
-    keys = np.repeat(derive(plan.keys, EMISSION_SALT), sizes)
-    weights = uniforms(keys[:, None], what[:, None] * plan.n + np.arange(plan.n)) ** 4
+    if plan.packed.alphabet is None:
+        return emission.estimate(plan.packed, one_hot(_clusters(plan, rounds=1), plan.n), plan.own)
+    keys = np.repeat(derive(plan.keys, EMISSION_SALT), np.diff(plan.groups))
+    symbols = plan.packed.values.astype(np.int64)
+    weights = uniforms(keys[:, None], symbols[:, None] * plan.n + np.arange(plan.n)) ** 4
     return emission.estimate(plan.packed, weights / weights.sum(axis=1, keepdims=True), plan.own)
