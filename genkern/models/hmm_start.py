@@ -126,7 +126,13 @@ def _random_emissions(plan: Plan, emission: LeafEstimator) -> Any:
     """
     if plan.packed.alphabet is None:
         return emission.estimate(plan.packed, one_hot(_clusters(plan, rounds=1), plan.n), plan.own)
-    keys = np.repeat(derive(plan.keys, EMISSION_SALT), np.diff(plan.groups))
-    symbols = plan.packed.values.astype(np.int64)
-    weights = uniforms(keys[:, None], symbols[:, None] * plan.n + np.arange(plan.n)) ** 4
-    return emission.estimate(plan.packed, weights / weights.sum(axis=1, keepdims=True), plan.own)
+    rows, codes = len(plan.keys), int(plan.packed.values.max()) + 1
+    owners = np.repeat(np.arange(rows), np.diff(plan.groups))
+    counts = np.bincount(owners * codes + plan.packed.values, minlength=rows * codes)
+    weights = uniforms(derive(plan.keys, EMISSION_SALT)[:, None], np.arange(codes * plan.n)) ** 4
+    weights = weights.reshape(rows * codes, plan.n)
+    weights *= (counts / weights.sum(axis=1))[:, None]
+    each_once = Packed(
+        np.tile(np.arange(codes, dtype=np.int32), rows), codes * np.arange(rows + 1), plan.packed.alphabet
+    )
+    return emission.estimate(each_once, weights, plan.own)
