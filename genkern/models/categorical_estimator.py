@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import xlogy
 from sklearn.base import clone
 
+from genkern.core.rows import expected_rows
 from genkern.models.categorical import Categorical
 from genkern.models.estimator import LeafEstimator
 from genkern.objects import Alphabet, Packed, as_alphabet, pack_symbols
@@ -62,17 +63,10 @@ class CategoricalEstimator(LeafEstimator):
         batch = (packed.n_objects, n) if own else (n,)
         return Categorical(np.full((*batch, alphabet.size), 1.0 / alphabet.size), alphabet)
 
-    def weights_of(self, counts: Floats) -> Floats:
-        """Return rows proportional to smoothed counts; rows without any mass become uniform."""
-        smoothed = counts + self.pseudocount
-        total = smoothed.sum(axis=-1, keepdims=True)
-        uniform = np.full_like(smoothed, 1.0 / smoothed.shape[-1])
-        return np.divide(smoothed, total, out=uniform, where=total > 0)
-
     def maximize_blocks(self, blocks: dict[str, Floats], leaf: Categorical) -> Categorical:
-        """Return smoothed expected frequencies."""
-        counts = (leaf.probs * blocks["probs"]).reshape(leaf.probs.shape)
-        return Categorical._restore(self.weights_of(counts), leaf.alphabet)
+        """Return smoothed expected frequencies; members without any count stay as they are."""
+        pseudocounts = np.full(leaf.alphabet.size, self.pseudocount)
+        return Categorical._restore(expected_rows(leaf.probs, blocks["probs"], pseudocounts), leaf.alphabet)
 
     def log_prior(self, leaf: Categorical) -> Floats:
         """Return the Dirichlet log prior."""

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from genkern.core import hmm as core
+from genkern.core.rows import expected_rows
 from genkern.models.base import Statistics
 from genkern.models.categorical_estimator import CategoricalEstimator
 from genkern.models.estimator import LeafEstimator, ModelEstimator
@@ -315,6 +316,8 @@ class HMMEstimator(ModelEstimator):
 
     def _log_prior(self, emission: LeafEstimator, model: HMM) -> Floats:
         """Return the log prior (batch) of pseudocounts on allowed start, transition, stop and emission parameters."""
+        if self.pseudocount == 0:
+            return emission.log_prior(model.emissions)
         start_mask, step_mask = allowed(self.structure, model.n_states)
         prior = xlogy(self.pseudocount * start_mask, model.start).sum(axis=-1)
         prior = prior + xlogy(self.pseudocount * step_mask, model.transitions).sum(axis=(-1, -2))
@@ -327,18 +330,18 @@ class HMMEstimator(ModelEstimator):
         """Return the M-step's model, of the batch of the model that the statistics were taken under."""
         model: HMM = statistics.model
         start_mask, step_mask = allowed(self.structure, model.n_states)
-        start = _smoothed(model.start, statistics["start"], self.pseudocount * start_mask)
+        start = expected_rows(model.start, statistics["start"], self.pseudocount * start_mask)
         end = stop = None
         if model.stop is None:
-            steps = _smoothed(model.transitions, statistics["transitions"], self.pseudocount * step_mask)
+            steps = expected_rows(model.transitions, statistics["transitions"], self.pseudocount * step_mask)
         else:
             joint = np.concatenate([model.transitions, model.stop[..., None]], axis=-1)
             raw = np.concatenate([statistics["transitions"], statistics["stop"][..., None]], axis=-1)
             mask = np.concatenate([step_mask, np.ones((model.n_states, 1))], axis=-1)
-            rows = _smoothed(joint, raw, self.pseudocount * mask)
+            rows = expected_rows(joint, raw, self.pseudocount * mask)
             steps, stop = rows[..., :-1], rows[..., -1]
         if model.end is not None:
-            end = _smoothed(model.end, statistics["end"], np.full(model.n_states, self.pseudocount))
+            end = expected_rows(model.end, statistics["end"], np.full(model.n_states, self.pseudocount))
         emissions = emission.maximize_blocks(emission_blocks(statistics), model.emissions)
         return HMM._restore(start, steps, emissions, end, stop)
 
@@ -362,13 +365,6 @@ def states_by_length(length: float, symbols: int, zeta: float = 0.1) -> int:
     The root of :math:`(n - 1)(n + m + 1) = L \zeta` (Jebara, Kondor & Howard 2004, sec. 8.2), at least two.
     """
     return int((math.sqrt(symbols**2 + 4.0 * (length * zeta + symbols + 1)) - symbols) / 2.0) + 1
-
-
-def _smoothed(theta: Floats, raw: Floats, pseudocounts: Floats) -> Floats:
-    """Return rows proportional to expected counts plus pseudocounts; rows never visited stay as they are."""
-    counts = (theta * raw).reshape(theta.shape) + pseudocounts
-    total = counts.sum(axis=-1, keepdims=True)
-    return np.divide(counts, total, out=np.array(theta), where=total > 0)
 
 
 def _better(old: Run, new: Run) -> Run:
