@@ -9,6 +9,7 @@ rate of one core, counting 6 n^2 operations a position.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from hmmlearn import _hmmc
@@ -30,8 +31,12 @@ def multiply_adds(a, repeats):
     x, y = load(a, 0), load(a, 8)
     p, q, r, s, t, u = x, x, x, x, x, x
     for _ in range(repeats):
-        p, q, r = multiply_add(x, y, p), multiply_add(x, y, q), multiply_add(x, y, r)
-        s, t, u = multiply_add(x, y, s), multiply_add(x, y, t), multiply_add(x, y, u)
+        p = multiply_add(x, y, p)
+        q = multiply_add(x, y, q)
+        r = multiply_add(x, y, r)
+        s = multiply_add(x, y, s)
+        t = multiply_add(x, y, t)
+        u = multiply_add(x, y, u)
     return horizontal_sum(p + q + r + s + t + u)
 
 
@@ -68,7 +73,7 @@ def internals(chains: hmm.Chains, evidence: hmm.Evidence, offsets: np.ndarray) -
 
     def run() -> None:
         table = evidence.table[evidence.codes]
-        for first, last in zip(offsets[:-1], offsets[1:], strict=True):
+        for first, last in pairwise(offsets):
             b = table[first:last]
             _, forward, scaling = _hmmc.forward_scaling(start, transitions, b)
             backward = _hmmc.backward_scaling(start, transitions, b, scaling)

@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
         description="Cross-validate plug-in models, Fisher, product, mean map and spectrum kernels on splice "
         "junctions and Japanese vowels, print the errors, and save a kernel PCA map and a Gram heat map.",
     )
-    shown.add_argument("--fast", action="store_true", help="fewer objects and folds: a look in a few seconds")
+    shown.add_argument("--fast", action="store_true", help="fewer objects and folds, for a first look")
     shown.add_argument(
         "--output",
         type=Path,

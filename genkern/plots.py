@@ -106,9 +106,7 @@ def kernel_pca_map(K: ArrayLike, y: ArrayLike, ax: Any = None, title: str | None
     places, shares = _principal_components(gram)
     for label, style in zip(np.unique(labels), _styles()):
         mine = labels == label
-        ax.scatter(
-            *places[mine].T, s=22, linewidths=0.3, edgecolors="white", alpha=0.85, label=str(label), **style
-        )
+        ax.scatter(*places[mine].T, s=22, linewidths=0.3, edgecolors="white", alpha=0.85, label=str(label), **style)
     ax.set_xlabel(f"first component ({shares[0]:.0%} of the variance)")
     ax.set_ylabel(f"second component ({shares[1]:.0%})")
     ax.legend(title="class", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.2)
@@ -136,9 +134,7 @@ def _check_gram(K: ArrayLike, y: ArrayLike, who: str) -> tuple[Floats, NDArray[A
             f"shape {gram.shape} and y of shape {labels.shape}."
         )
     if not np.allclose(gram, gram.T, rtol=1e-8, atol=1e-10 * float(np.abs(gram).max())):
-        raise ValueError(
-            f"{who}: 'K' must be symmetric. For the values between two sets of objects, draw each alone."
-        )
+        raise ValueError(f"{who}: 'K' must be symmetric. For the values between two sets of objects, draw each alone.")
     return gram, labels
 
 

@@ -46,7 +46,7 @@ def run_layout(layout, chains, evidence, offsets, derivatives=True):
     order, n = np.argsort(lengths, kind="stable"), chains.start.shape[1]
     part = hmm_plan._part(layout, order, lengths, chunks=4)
     plan = hmm_plan.Plan((part,), np.zeros(len(lengths), np.int64), 1)
-    out = empty_gradients(problem, len(lengths), hmm_plan.width(plan, n))
+    out = empty_gradients(problem, len(lengths), hmm_plan.width(plan, n, 0 if evidence.codes is None else 1))
     hmm._run(problem, plan, np.arange(len(lengths)), out, n_jobs=1, derivatives=derivatives)
     return out._replace(emissions=out.emissions[:, :n])
 
@@ -144,8 +144,9 @@ def test_results_do_not_depend_on_company_compiled(n, own, positions, monkeypatc
     lengths = rng.integers(1, 60, 37)
     chains, evidence, offsets = make(rng, n, lengths, own, zeros=0.05, positions=positions, shift=True)
     whole = hmm.gradients(chains, evidence, offsets)
-    for a, b in zip(whole, hmm.gradients(chains, evidence, offsets, n_jobs=2), strict=True):
-        np.testing.assert_array_equal(a, b)
+    for n_jobs in (None, 2, -1):
+        for a, b in zip(whole, hmm.gradients(chains, evidence, offsets, n_jobs=n_jobs), strict=True):
+            np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(whole.log_prob, hmm.log_prob(chains, evidence, offsets, n_jobs=2))
     totals = hmm.gradients(chains, evidence, offsets, totals=True)
     for a, b in zip(totals, hmm.gradients(chains, evidence, offsets, totals=True, n_jobs=2), strict=True):

@@ -9,9 +9,22 @@ import re
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 import pytest
+from sklearn.base import clone
 
 import genkern
+from genkern import (
+    CategoricalEstimator,
+    FisherScore,
+    FitEach,
+    GaussianEstimator,
+    Gram,
+    HMMEstimator,
+    MeanMap,
+    PlugInClassifier,
+    ProbabilityProduct,
+)
 
 matplotlib.use("Agg")
 
@@ -62,3 +75,37 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_docstring_examples(name: str) -> None:
     outcome = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert outcome.failed == 0
+
+
+STRINGS = ["ACGTAC", "AANCG", "TTGR", "GTGTTT", "CCA"]
+SERIES = [np.random.default_rng(seed).normal(size=(5 + seed, 2)) for seed in range(5)]
+SERIES[1][2, 0] = np.nan
+SERIES[3][1] = np.nan
+COLUMNS = {
+    "Categorical": (CategoricalEstimator("dna"), STRINGS, None),
+    "Gaussian, full": (GaussianEstimator("full", min_covar=0.1), SERIES, None),
+    "Gaussian, diagonal": (GaussianEstimator("diagonal", min_covar=0.1), SERIES, None),
+    "Gaussian, isotropic": (GaussianEstimator("isotropic", min_covar=0.1), SERIES, None),
+    "HMM over symbols": (HMMEstimator(2, CategoricalEstimator("dna"), tol=1e-2), STRINGS, 4),
+    "HMM over vectors": (HMMEstimator(2, GaussianEstimator(min_covar=0.1), tol=1e-2), SERIES, 4),
+}
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_table_of_what_exists(column: str) -> None:
+    """Every "yes" of the README's table, with missing data."""
+    estimator, X, length = COLUMNS[column]
+    kernels = [(estimator, ProbabilityProduct(0.5, length)), (estimator, MeanMap(1.0, length))]
+    if length is not None:
+        stopping = clone(estimator).set_params(ending="stop")
+        kernels += [(stopping, ProbabilityProduct(1.0)), (stopping, MeanMap(1.0))]
+    for fitted, kernel in kernels:
+        K = Gram(kernel.normalized()).fit_transform(FitEach(fitted).fit_transform(X))
+        np.testing.assert_allclose(np.diag(K), 1.0, rtol=0, atol=1e-9)
+        assert np.linalg.eigvalsh(K)[0] > -1e-9
+    for information in ("complete", "diagonal", "empirical", "identity"):
+        features = FisherScore(estimator, information).fit_transform(X)
+        assert features.shape[0] == len(X)
+        assert np.isfinite(features).all()
+        assert features.any()
+    assert set(PlugInClassifier(estimator).fit(X, [0, 0, 1, 1, 1]).predict(X)) <= {0, 1}

@@ -8,10 +8,11 @@ logarithms. An object's result depends on nothing but the object and its paramet
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from genkern.core import (
@@ -113,7 +114,7 @@ def gradients(
     plan = hmm_plan.plan(problem.offsets, n, _is_own(problem, own), n * (n + symbols + 2))
     groups = plan.n_chunks if totals else objects
     slots = plan.chunk_of if totals else np.arange(objects)
-    out = empty_gradients(problem, groups, hmm_plan.width(plan, n))
+    out = empty_gradients(problem, groups, hmm_plan.width(plan, n, symbols))
     _run(problem, plan, slots, out, n_jobs, derivatives=True)
     _redo(problem, slots, out, totals)
     emissions = out.emissions[:, :n]
@@ -170,10 +171,8 @@ def _run(
     problem: Problem, plan: Plan, slots: Ints, out: Gradients, n_jobs: int | None, derivatives: bool = False
 ) -> None:
     """Run each part of the plan in its layout, split over threads; what is out of range gets log P = nan."""
-    work = len(problem.codes) + len(problem.table)
-    workers = (
-        1 if n_jobs in (None, 1) or work * problem.start.shape[1] ** 2 < WORTH_THREADS else effective_n_jobs(n_jobs)
-    )
+    cost = problem.offsets[-1] * problem.start.shape[1] ** 2
+    workers = 1 if n_jobs in (None, 1) or cost < WORTH_THREADS else effective_n_jobs(n_jobs)
     tasks = [
         (part.layout, Job(members, slots, derivatives, len(out.start) == len(slots)))
         for part in plan.parts
@@ -183,9 +182,10 @@ def _run(
         for layout, job in tasks:
             _run_task(problem, layout, job, out)
     else:
-        Parallel(n_jobs=workers, backend="threading")(
-            delayed(_run_task)(problem, layout, job, out) for layout, job in tasks
-        )
+        # Not joblib's own threads: these look for results only every ten milliseconds, which many passes do not last.
+        with ThreadPoolExecutor(workers) as pool:
+            for done in [pool.submit(_run_task, problem, layout, job, out) for layout, job in tasks]:
+                done.result()
 
 
 def _run_task(problem: Problem, layout: str, job: Job, out: Gradients) -> None:
@@ -214,7 +214,8 @@ def _redo(problem: Problem, slots: Ints, out: Gradients, totals: bool) -> None:
         return
     affected = np.flatnonzero(np.isin(slots, spoilt))
     kept = np.setdiff1d(affected, lost)
-    log_prob, emissions = out.log_prob[kept], out.emissions.copy()
+    log_prob, own_rows = out.log_prob[kept], np.empty(0, np.bool_) if symbols else _positions(problem, kept)
+    emissions = out.emissions[own_rows] if len(own_rows) else None
     for block in (out.start, out.transitions, out.end):
         block[spoilt] = 0.0
     if symbols:
@@ -227,9 +228,8 @@ def _redo(problem: Problem, slots: Ints, out: Gradients, totals: bool) -> None:
         if len(affected):
             hmm_log.gradients_of(problem, affected, slots, out)
     out.log_prob[kept] = log_prob
-    if not symbols:
-        rows = _positions(problem, kept)
-        out.emissions[rows] = emissions[rows]
+    if emissions is not None:
+        out.emissions[own_rows] = emissions
 
 
 def _positions(problem: Problem, objects: Ints) -> NDArray[np.bool_]:

@@ -26,7 +26,7 @@ from genkern.core.hmm_rows import (
     sum_of_emissions,
     sum_of_shifts,
 )
-from genkern.core.hmm_states import clear
+from genkern.core.hmm_states import clear, padded, places
 from genkern.core.jit import inlined, kernel
 from genkern.core.simd import W, broadcast, element, less, load, multiply_add, select, store, zero
 from genkern.core.simd_shuffle import (
@@ -70,14 +70,18 @@ class Lanes(NamedTuple):
     mass: int
 
 
+def width_of(n: int) -> int:
+    """Return the width of a row of emissions: half a vector where the states fit, else a multiple of eight."""
+    return HALF if n <= HALF else padded(n)
+
+
 def lanes_of(n: int, steps: int, keep: bool, symbols: int) -> tuple[Lanes, int, int]:
-    """Return the places of a block's arrays, and how many doubles and integers they take."""
-    quad, width = -(-n // 4) * 4, HALF if n <= HALF else -(-n // W) * W
-    kept = steps if keep else 1
+    """Return the places of a block's arrays, and how many doubles and integers they take, for any symbols."""
+    quad, width, kept = -(-n // 4) * 4, width_of(n), steps if keep else 1
     counts = [quad * quad, quad, quad, 2 * quad, quad, kept * quad, kept * width, kept]
     counts += [(CHUNK + 1) * quad, (CHUNK + 1) * quad, quad * quad, 3]
-    places = np.concatenate([[0], np.cumsum(counts)]) * W
-    return Lanes(n, quad, width, int(keep), *places[:-1].tolist()), int(places[-1]), ROWS + steps * W
+    starts, total = places([count * W for count in counts])
+    return Lanes(n, quad, width, int(keep), *starts), total, ROWS + steps * W
 
 
 @kernel
@@ -139,8 +143,8 @@ def _gather(table, safe, at, m, ints, t):
                 load(table, element(ints, r + 7) * n + c),
             )
             f = to + c * W
-            store(m, f + 0 * W, v0)
-            store(m, f + 1 * W, v1)
+            store(m, f, v0)
+            store(m, f + W, v1)
             store(m, f + 2 * W, v2)
             store(m, f + 3 * W, v3)
             store(m, f + 4 * W, v4)
@@ -239,18 +243,25 @@ def _end_lane(at, m, ints, lane, now, shift, out):
 @kernel
 def _backward(at, m, ints, emissions):
     """Run the backward pass: emission derivatives go to the output, pair counts to ``pairs``."""
-    n, line, lane = at.n, at.quad * W, W - 1
+    n, line, lane, place = at.n, at.quad * W, W - 1, 0
+    # Padding may reach into so many later rows of positions, to which it adds nothing; but not into another object's,
+    # that another thread may be adding to.
+    reach = (at.width - emissions.shape[1] + n - 1) // n
+    careful = ints[LENGTH + W - 1] + 1
+    for s in range(W):
+        if 0 < ints[LENGTH + s] <= reach:
+            careful = 0
     clear(m, at.pairs, at.quad * line)
     clear(m, at.arriving, line)
     clear(m, at.weighted, line)
     # Place j of alpha holds a step, place j of weighted the one after it, which is the first to be made.
-    place = 0
     for t in range(ints[LENGTH + W - 1] - 1, -1, -1):
         ended = lane
         while lane >= 0 and ints[LENGTH + lane] == t + 1:
             for k in range(n):
                 m[at.arriving + k * W + lane] = m[at.end + k * W + lane] / m[at.mass + 2 * W + lane]
             lane -= 1
+            careful = min(careful, t + 1 - reach)
         left = at.weighted + place * line
         for k in range(0, line, 4 * W):
             end = at.arriving + k
@@ -261,7 +272,7 @@ def _backward(at, m, ints, emissions):
             _combine(at, m, place, t, k + 2 * W, r)
             _combine(at, m, place, t, k + 3 * W, s)
         clear(m, at.b + (t * at.width + n) * W, (at.width - n) * W)
-        _scatter(at, m, ints, t, emissions)
+        _scatter(at, m, ints, t, t >= careful, emissions)
         if ended > lane:
             clear(m, at.arriving, line)
         place += 1
@@ -287,9 +298,14 @@ def _combine(at, m, place, t, k, future):
 
 
 @inlined
-def _scatter(at, m, ints, t, emissions):
+def _scatter(at, m, ints, t, careful, emissions):
     """Add the emission derivatives of step t, lane vectors in b[t], to the output rows of the eight lanes."""
     r, g, width = ROWS + t * W, at.b + t * at.width * W, at.width
+    if careful:
+        for lane in range(W):
+            for k in range(at.n):
+                emissions[ints[r + lane] + ints[TO_OUTPUT + lane], k] += m[g + k * W + lane]
+        return
     if width == HALF:
         u0, u1, u2, u3 = transpose_halves(load(m, g), load(m, g + W), load(m, g + 2 * W), load(m, g + 3 * W))
         _add_two(ints, r, 0, emissions, u0)

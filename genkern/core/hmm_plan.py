@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from genkern.core.hmm_lanes import width_of
+from genkern.core.hmm_states import padded
 from genkern.core.hmm_types import Ints
 from genkern.core.simd import W
-from genkern.core.simd_shuffle import HALF
 
 LANES, BLOCKS, SINGLE = "lanes", "blocks", "single"
 
@@ -93,10 +94,11 @@ def _part(layout: str, objects: Ints, lengths: Ints, chunks: int) -> Part:
     return Part(layout, members, bounds)
 
 
-def width(plan: Plan, n: int) -> int:
-    """Return how many columns rows of emission derivatives need for the plan's layouts to write them."""
-    narrow = n <= HALF and all(part.layout == LANES for part in plan.parts)
-    return HALF if narrow else -(-n // W) * W
+def width(plan: Plan, n: int, symbols: int) -> int:
+    """Return how many columns rows of emission derivatives need for all of the plan's layouts to write them."""
+    if any(part.layout != LANES for part in plan.parts):
+        return padded(n)
+    return width_of(n) if symbols else n
 
 
 def split(part: Part, tasks: int) -> list[Ints]:

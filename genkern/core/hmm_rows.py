@@ -123,4 +123,4 @@ def enter(problem, job, block, ints):
             for t in range(length):
                 ints[ROWS + t * W + lane] = first + t
         for t in range(length, longest):
-            ints[ROWS + t * W + lane] = ints[ROWS + (length - 1) * W + lane]
+            ints[ROWS + t * W + lane] = ints[ROWS + lane]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from genkern.core.hmm_reference import row_of
 from genkern.core.hmm_rows import LARGEST, LOG_2, SMALLEST, STRIDE, sum_of_emissions, sum_of_shifts
 from genkern.core.hmm_states import (
     Row,
@@ -20,7 +21,7 @@ from genkern.core.hmm_states import (
     places,
     row_times,
 )
-from genkern.core.jit import inlined, kernel
+from genkern.core.jit import kernel
 from genkern.core.simd import W, broadcast, horizontal_sum, load, store, zero
 from genkern.core.simd_shuffle import exponent, inverse_power
 
@@ -51,7 +52,7 @@ class Single(NamedTuple):
 
 
 def single_of(n: int, steps: int, keep: bool, symbols: int) -> tuple[Single, int, int]:
-    """Return the places of a sequence's arrays, and how many doubles and integers they take."""
+    """Return the places of a sequence's arrays, and how many doubles and integers they take, for any symbols."""
     width, chunk, kept = padded(n), chunk_of(n), steps if keep else 1
     gathered, pairs = ((chunk + 1) * width, width * width) if keep else (0, 0)
     counts = [n * width, n * width, width, 2 * width, width, kept * width, kept, gathered, gathered, pairs]
@@ -80,14 +81,6 @@ def single_pass(problem, rows, job, out, at, m, ints):
                 _leave(problem, job, i, at, m, out)
 
 
-@inlined
-def _table_row(problem, chain, t):
-    """Return the table row of position t under a chain."""
-    if len(problem.codes) == 0:
-        return t
-    return chain * (len(problem.table) // len(problem.start)) + problem.codes[t]
-
-
 @kernel
 def _forward(problem, rows, i, at, m, log_prob):
     """Set log P of object i, nan if out of range; keep pred, scale, and the future and derivatives of its end."""
@@ -96,7 +89,7 @@ def _forward(problem, rows, i, at, m, log_prob):
     log_prob[i] = np.nan
     for t in range(last - first):
         pred = at.pred + t * at.stride * at.width
-        copy_row(rows, _table_row(problem, chain, first + t), n, m, at.b)
+        copy_row(rows, row_of(problem, i, first + t), n, m, at.b)
         then, now, total = now, 2 * at.now + at.width - now, zero()
         for k in range(n if t == 0 else 0):
             m[pred + k] = problem.start[chain, k]
@@ -138,7 +131,7 @@ def _backward(problem, rows, job, i, at, m, emissions):
     # Place j of alpha holds a step, place j of weighted the one after it, which is the first to be made.
     place = 0
     for t in range(problem.offsets[i + 1] - first - 1, -1, -1):
-        source, left = _table_row(problem, chain, first + t), at.weighted + place * width
+        source, left = row_of(problem, i, first + t), at.weighted + place * width
         copy_row(rows, source, n, m, at.b)
         to = (source + to_output) * emissions.shape[1]
         row = Row(at.pred + t * width, at.b, at.alpha + place * width, left + width, to)

@@ -6,9 +6,8 @@ that a product reads it as one stream. Everything lies in one flat buffer ``m``.
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import NamedTuple
-
-import numpy as np
 
 from genkern.core.jit import inlined, kernel
 from genkern.core.simd import W, broadcast, element, horizontal_sum, load, multiply_add, store, zero
@@ -38,8 +37,8 @@ def chunk_of(n: int) -> int:
 
 def places(counts: list[int]) -> tuple[list[int], int]:
     """Return where consecutive arrays of so many doubles begin, each at a multiple of eight, and their total."""
-    ends = np.cumsum([padded(count) for count in counts])
-    return [0, *ends[:-1].tolist()], int(ends[-1])
+    *starts, total = accumulate((padded(count) for count in counts), initial=0)
+    return starts, total
 
 
 @kernel

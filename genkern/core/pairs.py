@@ -109,9 +109,12 @@ def _pairs(left: PairSide, right: PairSide | None, psi: Floats, length: int, log
 def _run(block: Block, right: PairSide, n_jobs: int | None) -> None:
     """Set log k of a block by threads over bins of rows, then in logarithms where underflow may have spoilt it."""
     bounds = _row_bounds(len(block.left.start), effective_n_jobs(n_jobs), block.half)
-    Parallel(n_jobs=len(bounds) - 1, require="sharedmem")(
-        delayed(run_rows)(block, first, last) for first, last in itertools.pairwise(bounds)
-    )
+    if len(bounds) == 2:  # without joblib, which costs as much as a thousand pairs
+        run_rows(block, *bounds)
+    else:
+        Parallel(n_jobs=len(bounds) - 1, require="sharedmem")(
+            delayed(run_rows)(block, first, last) for first, last in itertools.pairwise(bounds)
+        )
     pairs = np.argwhere(np.triu(block.redo) if block.half else block.redo)
     if len(pairs):
         with np.errstate(divide="ignore"):
