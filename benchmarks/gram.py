@@ -14,7 +14,7 @@ from genkern.core.products import gram, rbf
 
 LENGTH = 30
 SYMBOLS = 4
-ROWS = 32  # for which elementary kernels are computed at a time
+ROWS = 64  # for which elementary kernels are computed at a time
 Models = tuple[np.ndarray, np.ndarray, np.ndarray]  # start (a, n), transitions (a, n, n), emissions (a, n, SYMBOLS)
 
 

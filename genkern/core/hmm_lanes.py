@@ -48,8 +48,8 @@ class Lanes(NamedTuple):
     n states; quad: n rounded up to a multiple of four, as lane arrays hold; width: of a row of emissions; stride: 1 if
     the messages of all steps are kept, 0 if only one. A (quad, quad), start, end (quad,): parameters; now (2, quad):
     this and the last step's message; arriving (quad,): the futures of sequences that end; pred (steps, quad); b (steps,
-    width); scale (steps,); alpha, weighted (CHUNK + 1, quad); pairs (quad, quad); mass (3,): one while in range, the
-    exponent, the final mass.
+    width); scale (steps / STRIDE,); alpha, weighted (CHUNK + 1, quad); pairs (quad, quad); mass (3,): one while in
+    range, the exponent, the final mass.
     """
 
     n: int
@@ -78,7 +78,7 @@ def width_of(n: int) -> int:
 def lanes_of(n: int, steps: int, keep: bool, symbols: int) -> tuple[Lanes, int, int]:
     """Return the places of a block's arrays, and how many doubles and integers they take, for any symbols."""
     quad, width, kept = -(-n // 4) * 4, width_of(n), steps if keep else 1
-    counts = [quad * quad, quad, quad, 2 * quad, quad, kept * quad, kept * width, kept]
+    counts = [quad * quad, quad, quad, 2 * quad, quad, kept * quad, kept * width, kept // STRIDE + 1]
     counts += [(CHUNK + 1) * quad, (CHUNK + 1) * quad, quad * quad, 3]
     starts, total = places([count * W for count in counts])
     return Lanes(n, quad, width, int(keep), *starts), total, ROWS + steps * W
@@ -185,7 +185,6 @@ def _forward(problem, rows, at, m, ints, out):
     for t in range(ints[LENGTH + W - 1]):
         _gather(rows.table, safe, at, m, ints, t)
         pred, b = at.pred + t * at.stride * line, at.b + t * at.stride * at.width * W
-        scale = at.scale + t * at.stride * W
         if t == 0:
             for k in range(0, line, W):
                 p = load(m, at.start + k)
@@ -200,9 +199,8 @@ def _forward(problem, rows, at, m, ints, out):
                 _advance(m, pred + j + W, now + j + W, b + j + W, q)
                 _advance(m, pred + j + 2 * W, now + j + 2 * W, b + j + 2 * W, r)
                 _advance(m, pred + j + 3 * W, now + j + 3 * W, b + j + 3 * W, s)
-        store(m, scale, broadcast(1.0))
         if t % STRIDE == STRIDE - 1:
-            _rescale(at, m, now, scale)
+            _rescale(at, m, now, b, at.scale + t // STRIDE * at.stride * W)
         while lane < W and ints[LENGTH + lane] == t + 1:
             shift = sum_of_shifts(problem, ints[OBJECT + lane]) if rows.has_shift else 0.0
             _end_lane(at, m, ints, lane, now + lane, shift, out)
@@ -210,14 +208,15 @@ def _forward(problem, rows, at, m, ints, out):
 
 
 @inlined
-def _rescale(at, m, now, scale):
-    """Divide the running message by a power of two per lane; mark lanes whose mass has left its range."""
+def _rescale(at, m, now, b, scale):
+    """Divide the message and the step's factors by a power of two per lane; mark lanes that have left their range."""
     total, mass = zero(), at.mass
-    for k in range(at.n):
-        total = total + load(m, now + k * W)
+    for k in range(0, at.n * W, W):
+        total = total + load(m, now + k)
     inverse = inverse_power(total)
-    for k in range(at.n):
-        store(m, now + k * W, load(m, now + k * W) * inverse)
+    for k in range(0, at.n * W, W):
+        store(m, now + k, load(m, now + k) * inverse)
+        store(m, b + k, load(m, b + k) * inverse)
     store(m, scale, inverse)
     store(m, mass + W, load(m, mass + W) + exponent(total))
     valid = select(less(total, broadcast(LARGEST)), load(m, mass), zero())
@@ -271,7 +270,12 @@ def _backward(at, m, ints, emissions):
             _combine(at, m, place, t, k + W, q)
             _combine(at, m, place, t, k + 2 * W, r)
             _combine(at, m, place, t, k + 3 * W, s)
-        clear(m, at.b + (t * at.width + n) * W, (at.width - n) * W)
+        b = at.b + t * at.width * W
+        clear(m, b + n * W, (at.width - n) * W)
+        if t % STRIDE == STRIDE - 1:
+            # The factors were rescaled, and with them alpha and weighted; the derivatives follow.
+            for k in range(b, b + n * W, W):
+                store(m, k, load(m, k) * load(m, at.scale + t // STRIDE * W))
         _scatter(at, m, ints, t, t >= careful, emissions)
         if ended > lane:
             clear(m, at.arriving, line)
@@ -289,12 +293,12 @@ def _backward(at, m, ints, emissions):
 @inlined
 def _combine(at, m, place, t, k, future):
     """Combine past, present and future of one state at step t: alpha, weighted future, emission derivatives."""
-    line, inverse = at.quad * W, load(m, at.scale + t * W)
+    line = at.quad * W
     past, b = load(m, at.pred + t * line + k), at.b + t * at.width * W + k
-    scaled, e = future * inverse, load(m, b)
-    store(m, at.alpha + place * line + k, past * e * inverse)
-    store(m, at.weighted + (place + 1) * line + k, scaled * e)
-    store(m, b, past * scaled)  # the factors have served: their place takes the derivatives
+    e = load(m, b)
+    store(m, at.alpha + place * line + k, past * e)
+    store(m, at.weighted + (place + 1) * line + k, future * e)
+    store(m, b, past * future)  # the factors have served: their place takes the derivatives
 
 
 @inlined

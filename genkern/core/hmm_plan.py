@@ -15,10 +15,10 @@ from genkern.core.simd import W
 
 LANES, BLOCKS, SINGLE = "lanes", "blocks", "single"
 
-# Where a lane is a sequence, as measured. Under one shared chain that pays for few states, and again where the
-# padding of the states to eight would be mostly empty; with a chain for each object there are no products to share.
-SHARED_LANES = frozenset({1, 2, 3, 4, 5, 6, 9, 10, 11, 12})
-OWN_LANES = frozenset(range(1, 17))
+# Most states for which a lane is a sequence, as measured. Above, one shared chain pays as products of matrices; chains
+# of their own have no product to share, and go on in lanes while their parameters fit the first-level cache.
+SHARED_LANES = 4
+OWN_LANES = 16
 
 LARGEST_BLOCK = 1 << 25  # most doubles kept for the messages of eight sequences; longer ones come one by one
 
@@ -50,8 +50,8 @@ def layout_of(n: int, length: int, own: bool) -> str:
     if n * length * 2 * W > LARGEST_BLOCK:
         return SINGLE
     if own:
-        return LANES if n in OWN_LANES else SINGLE
-    return LANES if n in SHARED_LANES else BLOCKS
+        return LANES if n <= OWN_LANES else SINGLE
+    return LANES if n <= SHARED_LANES else BLOCKS
 
 
 def plan(offsets: Ints, n: int, own: bool, total_size: int) -> Plan:

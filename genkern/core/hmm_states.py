@@ -65,14 +65,20 @@ def copy_row(rows, row, n, m, to):
 def rows_times(m, left, panel, n, sums):
     """Return four sums of eight plus four neighbouring rows of a message (width / 8, 8, 8) times a panel (n, 8)."""
     a, b, c, d = sums
-    for start in range(0, n, W):
-        at, matrix = left + start * W, panel + start * W
-        for k in range(min(W, n - start)):
-            column = load(m, matrix + k * W)
-            a = multiply_add(broadcast(element(m, at + k)), column, a)
-            b = multiply_add(broadcast(element(m, at + k + W)), column, b)
-            c = multiply_add(broadcast(element(m, at + k + 2 * W)), column, c)
-            d = multiply_add(broadcast(element(m, at + k + 3 * W)), column, d)
+    whole = n - n % W
+    for start in range(0, whole, W):
+        for k in range(W):
+            column, at = load(m, panel + (start + k) * W), left + start * W + k
+            a = multiply_add(broadcast(element(m, at)), column, a)
+            b = multiply_add(broadcast(element(m, at + W)), column, b)
+            c = multiply_add(broadcast(element(m, at + 2 * W)), column, c)
+            d = multiply_add(broadcast(element(m, at + 3 * W)), column, d)
+    for k in range(n % W):
+        column, at = load(m, panel + (whole + k) * W), left + whole * W + k
+        a = multiply_add(broadcast(element(m, at)), column, a)
+        b = multiply_add(broadcast(element(m, at + W)), column, b)
+        c = multiply_add(broadcast(element(m, at + 2 * W)), column, c)
+        d = multiply_add(broadcast(element(m, at + 3 * W)), column, d)
     return a, b, c, d
 
 

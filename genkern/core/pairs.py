@@ -15,9 +15,10 @@ Jebara, Kondor & Howard (2004), Probability product kernels, section 4.3.
 from __future__ import annotations
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 
 from genkern.core.pairs_batch import Block, run_rows
 from genkern.core.pairs_plain import redo_pairs
@@ -109,12 +110,12 @@ def _pairs(left: PairSide, right: PairSide | None, psi: Floats, length: int, log
 def _run(block: Block, right: PairSide, n_jobs: int | None) -> None:
     """Set log k of a block by threads over bins of rows, then in logarithms where underflow may have spoilt it."""
     bounds = _row_bounds(len(block.left.start), effective_n_jobs(n_jobs), block.half)
-    if len(bounds) == 2:  # without joblib, which costs as much as a thousand pairs
+    if len(bounds) == 2:
         run_rows(block, *bounds)
     else:
-        Parallel(n_jobs=len(bounds) - 1, require="sharedmem")(
-            delayed(run_rows)(block, first, last) for first, last in itertools.pairwise(bounds)
-        )
+        # Not joblib's threads: waiting for these takes ten milliseconds.
+        with ThreadPoolExecutor(len(bounds) - 1) as pool:
+            list(pool.map(run_rows, itertools.repeat(block), bounds[:-1], bounds[1:]))
     pairs = np.argwhere(np.triu(block.redo) if block.half else block.redo)
     if len(pairs):
         with np.errstate(divide="ignore"):
