@@ -159,6 +159,8 @@ def test_values_are_frozen_equal_by_content_and_pickle(family):
     with pytest.raises(AttributeError, match="cannot be changed"):
         leaf.mean = 0
     assert Model.stack.__func__(type(leaf), [leaf[0], leaf[1]]) == leaf
+    assert leaf.unstack() == [leaf[0], leaf[1]]
+    assert leaf[0].unstack()[2] == leaf[0, 2]
     with pytest.raises(TypeError, match="no len"):
         len(leaf[0, 0])
 

@@ -98,6 +98,15 @@ class Model:
             raise ValueError(f"{cls.__name__}.stack needs at least one model. Got an empty list.")
         return cls._restore(*(_stacked([getattr(model, name) for model in models], name) for name in cls._fields))
 
+    def unstack(self) -> list[Self]:
+        """Return the members of a stack along its first axis: ``[stack[0], stack[1], ...]``, but faster."""
+        members = []
+        for values in zip(*(_unstacked(getattr(self, name), len(self)) for name in self._fields), strict=True):
+            model = object.__new__(type(self))
+            model.__dict__.update(zip(self._fields, values))
+            members.append(model)
+        return members
+
 
 def _restored(cls: type[Model], values: tuple[Any, ...]) -> Model:
     return cls._restore(*values)
@@ -107,6 +116,13 @@ def _slice(value: Any, index: Any) -> Any:
     if isinstance(value, Model):
         return value[index]
     return np.asarray(value[index]) if isinstance(value, np.ndarray) else value
+
+
+def _unstacked(value: Any, n: int) -> Any:
+    """Return n members of a field; those of an array are views of it, read-only as it is."""
+    if isinstance(value, Model):
+        return value.unstack()
+    return [value[i, ...] for i in range(n)] if isinstance(value, np.ndarray) else [value] * n
 
 
 def _stacked(values: list[Any], name: str) -> Any:

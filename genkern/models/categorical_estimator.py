@@ -70,6 +70,8 @@ class CategoricalEstimator(LeafEstimator):
 
     def log_prior(self, leaf: Categorical) -> Floats:
         """Return the Dirichlet log prior."""
+        if self.pseudocount == 0:
+            return super().log_prior(leaf)
         prior: Floats = xlogy(self.pseudocount, leaf.probs).sum(axis=(-1, -2))
         return prior
 

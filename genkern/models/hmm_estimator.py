@@ -299,8 +299,9 @@ class HMMEstimator(ModelEstimator):
             finished = (gain < self.tol * lengths[active]) & (step > 0) & (self.tol > 0)
             converged[active] = finished
             leaving = np.ones_like(finished) if last else finished
-            for place in np.flatnonzero(leaving):
-                done[active[place]] = model[place] if own else model
+            if leaving.any():
+                for place, member in zip(active[leaving], model[leaving].unstack() if own else [model]):
+                    done[place] = member
             if leaving.all():
                 break
             assert statistics is not None
