@@ -46,13 +46,11 @@ def kmer_counts(codes: Ints, offsets: Ints, m: int, k: int, members: Floats | No
     -------
     ndarray (n, m**k)
     """
-    codes, offsets, plain = _check(codes, offsets, m, k, members)
-    if members is None or plain:
-        counts = np.empty((len(offsets) - 1, m**k))
-        _count_dense(codes, offsets, (m, k), np.empty(CHUNK, _word_kind(m**k)), counts)
-        return counts
-    counts = np.zeros((len(offsets) - 1, m**k))
-    _spread_dense(codes, offsets, (m, k), *_choices(members), counts)
+    codes, offsets = _check(codes, offsets, m, k)
+    counts = np.empty((len(offsets) - 1, m**k))
+    if not _count_dense(codes, offsets, (m, k), np.empty(CHUNK, _word_kind(m**k)), counts):
+        counts[:] = 0.0
+        _spread_dense(codes, offsets, (m, k), *_choices(codes, offsets, m, members), counts)
     return counts
 
 
@@ -61,19 +59,18 @@ def kmer_sparse(codes: Ints, offsets: Ints, m: int, k: int, members: Floats | No
 
     A window of ambiguous symbols that may spell more than 4096 words is refused: its row would not be sparse.
     """
-    codes, offsets, plain = _check(codes, offsets, m, k, members)
-    if members is not None and not plain:
-        data, indices, indptr = _spread_sparse(codes, offsets, m, k, *_choices(members))
-        kind = _index_kind(max(m**k, len(data)))
-        return data, indices.astype(kind), indptr.astype(kind)
+    codes, offsets = _check(codes, offsets, m, k)
     kind = _index_kind(max(m**k, len(codes)))
-    data, indices = np.empty(len(codes)), np.empty(len(codes), kind)
-    indptr = np.zeros(len(offsets), kind)
-    longest = int(np.diff(offsets).max(initial=0))
-    words: Ints = np.empty((2, longest), _word_kind(m**k))
-    _count_sparse(codes, offsets, (m, k, *_digits(m**k)), words, data, indices, indptr)
-    # Views: what lies behind was never touched and takes no memory.
-    return data[: indptr[-1]], indices[: indptr[-1]], indptr
+    data: Floats = np.empty(len(codes))
+    indices: Ints = np.empty(len(codes), kind)
+    indptr: Ints = np.zeros(len(offsets), kind)
+    words: Ints = np.empty((2, int(np.diff(offsets).max(initial=0))), _word_kind(m**k))
+    if _count_sparse(codes, offsets, (m, k, *_digits(m**k)), words, data, indices, indptr):
+        # Views: what lies behind was never touched and takes no memory.
+        return data[: indptr[-1]], indices[: indptr[-1]], indptr
+    data, indices, indptr = _spread_sparse(codes, offsets, m, k, *_choices(codes, offsets, m, members))
+    kind = _index_kind(max(m**k, len(data)))
+    return data, indices.astype(kind), indptr.astype(kind)
 
 
 def _spread_sparse(codes: Ints, offsets: Ints, m: int, k: int, first: Ints, choices: Ints) -> tuple[Floats, Ints, Ints]:
@@ -96,27 +93,16 @@ def _spread_sparse(codes: Ints, offsets: Ints, m: int, k: int, first: Ints, choi
     return data, words[new], np.searchsorted(rows[new], np.arange(len(room) + 1))
 
 
-def _check(codes: Ints, offsets: Ints, m: int, k: int, members: Floats | None) -> tuple[Ints, Ints, bool]:
-    """Return codes and offsets for compiled functions, and whether no code is ambiguous."""
+def _check(codes: Ints, offsets: Ints, m: int, k: int) -> tuple[Ints, Ints]:
+    """Return codes, as unsigned numbers of which negative ones are the largest, and offsets."""
     if m < 1 or k < 1:
         raise ValueError(f"kmer_counts: m and k must be at least 1. Got m={m} and k={k}.")
     if m**k > np.iinfo(np.int64).max:
         raise ValueError(f"kmer_counts: there are {m}**{k} words, more than can be numbered. Take a smaller k.")
-    codes = np.ascontiguousarray(codes, dtype=np.int32)
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-    known = m if members is None else len(members)
-    # Read as unsigned, negative codes are the largest.
-    highest = int(codes.view(np.uint32).max(initial=0))
-    if highest >= known:
-        at = int(np.argmax((codes < 0) | (codes >= known)))
-        i = int(np.searchsorted(offsets, at, side="right")) - 1
-        raise ValueError(
-            f"kmer_counts: codes must be 0, ..., {known - 1}. Got {codes[at]} in sequence {i}, position "
-            f"{at - offsets[i]}; codes of ambiguous symbols need members."
-        )
     if len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(codes) or (np.diff(offsets) < 0).any():
         raise ValueError(f"kmer_counts: offsets must rise from 0 to {len(codes)}. Got {offsets}.")
-    return codes, offsets, highest < m
+    return np.ascontiguousarray(codes, dtype=np.int32).view(np.uint32), offsets
 
 
 def _index_kind(largest: int) -> type:
@@ -136,13 +122,31 @@ def _digits(words: int) -> tuple[int, int]:
     return digits, -(-bits // digits)
 
 
-def _choices(members: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _choices(codes: Ints, offsets: Ints, m: int, members: Floats | None) -> tuple[Ints, Ints]:
     """Return for M codes where their members begin, (M + 1,), and the members one after the other."""
+    if members is None or codes.max() >= len(members):
+        known = m if members is None else len(members)
+        at = int(np.argmax(codes >= known))
+        i = int(np.searchsorted(offsets, at, side="right")) - 1
+        raise ValueError(
+            f"kmer_counts: codes must be 0, ..., {known - 1}. Got {codes.view(np.int32)[at]} in sequence {i}, "
+            f"position {at - offsets[i]}; codes of ambiguous symbols need members."
+        )
     rows, choices = np.nonzero(members)
     first = np.searchsorted(rows, np.arange(len(members) + 1))
     if (np.diff(first) == 0).any():
         raise ValueError(f"kmer_counts: code {int(np.argmin(np.diff(first)))} has no members.")
     return first.astype(np.int64), choices.astype(np.int64)
+
+
+@jit
+def _is_plain(codes, start, end, m):
+    """Say whether all codes of a sequence are below m."""
+    some = codes[start:end]
+    highest = codes.dtype.type(0)
+    for t in range(len(some)):
+        highest = max(highest, some[t])
+    return highest < m
 
 
 @jit
@@ -158,11 +162,13 @@ def _words(codes, start, count, m, k, words):
 
 @jit
 def _count_dense(codes, offsets, size, words, counts):
-    """Set counts, (n, m**k), where no code is ambiguous; size: m, k; words: (CHUNK,)."""
+    """Set counts, (n, m**k), and return whether no code was ambiguous; size: m, k; words: (CHUNK,)."""
     m, k = size
     # A small table of integers stays in the cache, and counts are written once, in order.
     table = np.empty(counts.shape[1], np.int32)
     for i in range(len(offsets) - 1):
+        if not _is_plain(codes, offsets[i], offsets[i + 1], m):
+            return False
         table[:] = 0
         for start in range(offsets[i], offsets[i + 1] - k + 1, CHUNK):
             count = min(CHUNK, offsets[i + 1] - k + 1 - start)
@@ -171,11 +177,12 @@ def _count_dense(codes, offsets, size, words, counts):
                 table[words[t]] += 1
         for word in range(len(table)):
             counts[i, word] = table[word]
+    return True
 
 
 @jit
 def _count_sparse(codes, offsets, size, words, data, indices, indptr):
-    """Append the words of each sequence in order, and how often they occur.
+    """Append the words of each sequence in order, and how often they occur; return whether no code was ambiguous.
 
     size: m, k, digits, bits of a digit; words: (2, longest sequence).
     """
@@ -183,6 +190,8 @@ def _count_sparse(codes, offsets, size, words, data, indices, indptr):
     bins = np.empty(1 << bits, np.int64)
     filled = 0
     for i in range(len(offsets) - 1):
+        if not _is_plain(codes, offsets[i], offsets[i + 1], m):
+            return False
         count = max(0, offsets[i + 1] - offsets[i] - k + 1)
         _words(codes, offsets[i], count, m, k, words[0])
         for digit in range(digits):
@@ -195,6 +204,7 @@ def _count_sparse(codes, offsets, size, words, data, indices, indptr):
                 indices[filled], data[filled] = ordered[t], 1.0
                 filled += 1
         indptr[i + 1] = filled
+    return True
 
 
 @jit

@@ -13,7 +13,7 @@ from genkern.core.pairs_steps import advance_lanes, advance_tiles, split_columns
 from genkern.core.pairs_types import Batch, Floats, PairSide, Units, new_batch
 from genkern.core.simd import W
 
-BATCH = 2**16  # doubles of φ in a batch, and as many of ψ and of the φ before
+BATCH = 2**17  # doubles of φ in a batch, and as many of ψ and of the φ before
 WATCH = 16  # steps between two looks at convergence, later an eighth of those done
 
 
