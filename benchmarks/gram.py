@@ -14,7 +14,7 @@ from genkern.core.products import gram, rbf
 
 LENGTH = 30
 SYMBOLS = 4
-ROWS = 64  # for which elementary kernels are computed at a time
+STATES = 256  # of the rows for which elementary kernels are computed at a time
 Models = tuple[np.ndarray, np.ndarray, np.ndarray]  # start (a, n), transitions (a, n, n), emissions (a, n, SYMBOLS)
 
 
@@ -67,11 +67,12 @@ def ours(models: Models, others: Models | None = None) -> np.ndarray:
     (a, n), (b, m) = models[0].shape, second[0].shape
     left, right = (PairSide(s, t, np.ones_like(s)) for s, t, _ in (models, second))
     log_k = np.zeros((a, b))
-    for i in range(0, a, ROWS):
+    rows = STATES // n
+    for i in range(0, a, rows):
         j = 0 if others is not None else i
-        psi = models[2][i : i + ROWS].reshape(-1, SYMBOLS) @ second[2][j:].reshape(-1, SYMBOLS).T
-        log_k[i : i + ROWS, j:] = pair_log_values(
-            PairSide(*(part[i : i + ROWS] for part in left)),
+        psi = models[2][i : i + rows].reshape(-1, SYMBOLS) @ second[2][j:].reshape(-1, SYMBOLS).T
+        log_k[i : i + rows, j:] = pair_log_values(
+            PairSide(*(part[i : i + rows] for part in left)),
             PairSide(*(part[j:] for part in right)),
             psi.reshape(-1, n, b - j, m),
             LENGTH,

@@ -198,7 +198,7 @@ class Alphabet:
         keys, codes = self._integers
         if len(keys) == 0:
             found = np.full(len(values), -1, dtype=np.int32)
-        elif values.dtype.kind in "iu" and keys[-1] - keys[0] == len(keys) - 1:
+        elif values.dtype.kind in "iu" and int(keys[-1]) - int(keys[0]) == len(keys) - 1:
             inside = (values >= keys[0]) & (values <= keys[-1])  # a range of integers needs no search
             at = np.where(inside, values.astype(np.int64) - keys[0], 0)
             found = np.where(inside, codes[at], np.int32(-1))

@@ -196,6 +196,11 @@ def test_integer_round_trip(data, symbols):
     assert alphabet.decode(alphabet.encode(obj)) == obj
 
 
+def test_integers_far_apart_are_found():
+    symbols = (2**62, -(2**62))  # their difference leaves int64
+    assert Alphabet(symbols).encode(np.array([-(2**62), 2**62])).tolist() == [1, 0]
+
+
 TOKENS = st.one_of(st.text(max_size=3), st.integers(), st.tuples(st.integers(), st.text(max_size=1)))
 
 

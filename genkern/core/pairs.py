@@ -22,7 +22,7 @@ from joblib import effective_n_jobs
 
 from genkern.core.pairs_batch import Block, run_rows
 from genkern.core.pairs_plain import redo_pairs
-from genkern.core.pairs_types import Floats, PairSide, Units
+from genkern.core.pairs_types import Floats, PairSide, Units, aligned
 from genkern.core.products import mirror
 from genkern.core.simd import W
 
@@ -161,19 +161,20 @@ def _pack_lanes(side: PairSide) -> Units:
     """Return units of eight models, state by state: (u, m, 8) flat; the last model fills up the last unit."""
     b, m = side.start.shape
     index = np.minimum(np.arange(_padded(b)), b - 1).reshape(-1, W)
-    return Units(
-        np.ascontiguousarray(side.start[index].transpose(0, 2, 1)).reshape(-1, m * W),
-        np.ascontiguousarray(side.transitions[index].transpose(0, 2, 3, 1)).reshape(-1, m * m * W),
-        np.ascontiguousarray(side.end[index].transpose(0, 2, 1)).reshape(-1, m * W),
-    )
+    start, end = aligned(len(index), m, W), aligned(len(index), m, W)
+    transitions = aligned(len(index), m, m, W)
+    start[:] = side.start[index].transpose(0, 2, 1)
+    transitions[:] = side.transitions[index].transpose(0, 2, 3, 1)
+    end[:] = side.end[index].transpose(0, 2, 1)
+    return Units(*(part.reshape(len(index), -1) for part in (start, transitions, end)))
 
 
 def _pack_tiles(side: PairSide) -> Units:
     """Return the models with their states padded by zeros to a multiple of eight: (b, width) and (b, m width)."""
     b, m = side.start.shape
-    extra = _padded(m) - m
-    return Units(
-        np.pad(side.start, ((0, 0), (0, extra))),
-        np.pad(side.transitions, ((0, 0), (0, 0), (0, extra))).reshape(b, m * (m + extra)),
-        np.pad(side.end, ((0, 0), (0, extra))),
-    )
+    width = _padded(m)
+    units = Units(aligned(b, width), aligned(b, m * width), aligned(b, width))
+    for part, source in zip(units, side):
+        part[:] = 0.0
+        part.reshape(*source.shape[:-1], width)[..., :m] = source
+    return units
