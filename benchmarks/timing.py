@@ -8,19 +8,29 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+TURN = 0.1  # seconds
 HEADER = f"{'workload':44} {'peer':34} {'peer s':>9} {'ours s':>9} {'ratio':>7} {'goal':>6}"
 
 
 def best_times(contenders: list[Callable[[], Any]], rounds: int, threads: int = 1) -> list[float]:
-    """Return the shortest time of each contender, taking turns; the first, untimed turn compiles and warms up."""
+    """Return the shortest time of each contender, taking turns; the first, untimed turn compiles and warms up.
+
+    In each of its turns a contender runs as often as fits into ``TURN`` seconds, but at least once, so that short
+    workloads are not timed on the caches and clock rates that the other left behind.
+    """
     times = [float("inf")] * len(contenders)
     with threadpool_limits(threads):
         for turn in range(rounds + 1):
             for k, contender in enumerate(contenders):
-                begin = time.perf_counter()
-                contender()
-                if turn:
-                    times[k] = min(times[k], time.perf_counter() - begin)
+                stop = time.perf_counter() + TURN
+                while True:
+                    begin = time.perf_counter()
+                    contender()
+                    end = time.perf_counter()
+                    if turn:
+                        times[k] = min(times[k], end - begin)
+                    if end >= stop:
+                        break
     return times
 
 
