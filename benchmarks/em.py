@@ -56,7 +56,7 @@ def w3a() -> None:
     rng = np.random.default_rng(1)
     X = [rng.integers(2, size=100) for _ in range(1000)]
     start = random_model(rng, 3, 2)
-    ours = HMMEstimator(init=start, emission=CategoricalEstimator(2), pseudocount=0, tol=0, max_iter=100)
+    ours = HMMEstimator(init=start, emission=CategoricalEstimator(2, pseudocount=0), pseudocount=0, tol=0, max_iter=100)
     share = 0.05
     race(
         "W3a 1000 own HMMs, 3 states, T=100, 100 steps",
@@ -76,7 +76,7 @@ def w3b() -> None:
     X = [rng.integers(SYMBOLS, size=length) for length in lengths]
     sizes = [states_by_length(length, SYMBOLS) for length in lengths]
     starts = {n: random_model(rng, n, SYMBOLS) for n in set(sizes)}
-    ours = HMMEstimator(emission=CategoricalEstimator(SYMBOLS), pseudocount=0, tol=0, max_iter=steps)
+    ours = HMMEstimator(emission=CategoricalEstimator(SYMBOLS, pseudocount=0), pseudocount=0, tol=0, max_iter=steps)
     chosen = range(0, 1000, 50)
     # Times grow with n^2 T, not with the number of sequences: weigh the peer's share by that cost.
     cost = np.array(sizes) ** 2 * lengths
