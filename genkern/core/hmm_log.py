@@ -10,22 +10,9 @@ import numpy as np
 
 from genkern.core.hmm_reference import row_of
 from genkern.core.jit import jit
+from genkern.core.logs import log_sum
 
 LARGEST = np.finfo(np.float64).max
-
-
-@jit
-def log_sum(terms):
-    """Return log sum exp of a vector, -inf for an empty sum."""
-    top = -np.inf
-    for x in terms:
-        top = max(top, x)
-    if top == -np.inf:
-        return top
-    total = 0.0
-    for x in terms:
-        total += np.exp(x - top)
-    return top + np.log(total)
 
 
 @jit

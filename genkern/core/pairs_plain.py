@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from genkern.core.jit import jit
+from genkern.core.logs import log_sum
 from genkern.core.pairs_types import PairSide
 
 SETTLED = 1e-13  # all log weights grow alike, to this: the recursion has become a geometric series
@@ -21,20 +22,6 @@ def log_or_never(x):
     if x > 0.0:
         return math.log(x)
     return -np.inf if x == 0.0 else np.nan
-
-
-@jit
-def log_sum(values):
-    """Return log of the sum of exp of a vector, -inf for none."""
-    top = -np.inf
-    for value in values:
-        top = max(top, value)
-    if top == -np.inf:
-        return top
-    total = 0.0
-    for value in values:
-        total += math.exp(value - top)
-    return top + math.log(total)
 
 
 @jit
