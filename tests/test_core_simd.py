@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -122,16 +123,42 @@ def test_inlined_functions_and_the_arithmetic_of_numpy():
 
 
 def test_cache_directory_follows_the_sources_and_the_wish_of_the_user(tmp_path):
-    directory = jit_module.cache_directory(str(tmp_path))
-    assert directory == tmp_path / f"genkern-{jit_module.source_digest()}"
+    directory = jit_module.cache_directory("0123", str(tmp_path))
+    assert directory == tmp_path / "genkern-0123"
     assert directory.is_dir()
+
+
+def test_digests_cover_all_that_a_module_imports_and_nothing_else():
+    home = Path(jit_module.__file__).parent
+    names = {path.stem for path in home.glob("*.py")}
+    for name in names:
+        imported = set()
+        for node in ast.walk(ast.parse((home / f"{name}.py").read_text())):
+            assert not (isinstance(node, ast.Import) and any(alias.name.startswith("genkern") for alias in node.names))
+            if isinstance(node, ast.ImportFrom):
+                assert node.level == 0
+                found = f"{node.module}." if node.module == "genkern.core" else ""
+                modules = [found + alias.name for alias in node.names] if found else [node.module]
+                imported |= {m.rpartition(".")[2] for m in modules if m.startswith("genkern.core.")}
+        assert jit_module._imported(name) == imported
+    assert {"hmm_lanes", "simd", "jit"} <= jit_module._reached("hmm")
+    assert "kmers" not in jit_module._reached("hmm")
+    assert jit_module._reached("elsewhere") == names
+
+
+def test_an_edit_changes_the_digests_of_those_that_reach_it(monkeypatch):
+    before = {name: jit_module.source_digest.__wrapped__(name) for name in ("hmm_lanes", "kmers")}
+    source = jit_module._source
+    monkeypatch.setattr(jit_module, "_source", lambda name: source(name) + ("# edited" if name == "simd" else ""))
+    assert jit_module.source_digest.__wrapped__("hmm_lanes") != before["hmm_lanes"]
+    assert jit_module.source_digest.__wrapped__("kmers") == before["kmers"]
 
 
 def test_cache_directory_falls_back_to_a_temporary_one(tmp_path, monkeypatch):
     barrier = tmp_path / "file"
     barrier.write_text("not a directory")
     monkeypatch.setattr(jit_module.tempfile, "tempdir", str(tmp_path))
-    directory = jit_module.cache_directory(str(barrier))
+    directory = jit_module.cache_directory("0123", str(barrier))
     assert directory.parent == tmp_path
     assert directory.is_dir()
 

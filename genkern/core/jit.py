@@ -1,14 +1,16 @@
 """One decorator for compiled code: its flags, and a cache directory that follows the sources.
 
-Numba notices an edit of the decorated function's own file but not of a callee in another one. So the cache of
-compiled code lies in a directory named by a digest of the sources in ``core/``: any edit opens a fresh one.
-It lies under ``NUMBA_CACHE_DIR`` if that is set, else in the user's cache directory, else in a temporary one.
+Numba notices an edit of the decorated function's own file but not of a callee in another one. So the compiled code
+of a file lies in a directory named by a digest of that file and of all those in ``core/`` that it imports, directly or
+not: an edit opens fresh ones for the files that it can reach, and for no others.
+They lie under ``NUMBA_CACHE_DIR`` if that is set, else in the user's cache directory, else in a temporary one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -60,16 +62,16 @@ def _compiled(function: Function, flags: dict[str, Any]) -> Function:
     # other libraries' caches stay where they are.
     chosen = config.CACHE_DIR
     try:
-        config.CACHE_DIR = str(cache_directory(chosen))
+        config.CACHE_DIR = str(cache_directory(source_digest(Path(function.__code__.co_filename).stem), chosen))
         return numba.jit(**flags)(function)
     finally:
         config.CACHE_DIR = chosen
 
 
 @cache
-def cache_directory(chosen: str = "") -> Path:
-    """Return a writable directory for compiled code, keyed by the digest of this package's sources."""
-    name = f"genkern-{source_digest()}"
+def cache_directory(digest: str, chosen: str = "") -> Path:
+    """Return a writable directory for the compiled code of sources with this digest."""
+    name = f"genkern-{digest}"
     base = Path(chosen) if chosen else _user_cache()
     for directory in (base / name, Path(tempfile.gettempdir()) / f"{name}-{_user_id()}"):
         if _is_ours(directory):
@@ -78,12 +80,42 @@ def cache_directory(chosen: str = "") -> Path:
 
 
 @cache
-def source_digest() -> str:
-    """Return a short hexadecimal digest of the names and contents of all sources in this package."""
+def source_digest(module: str) -> str:
+    """Return a short hexadecimal digest of the sources on which compiled code of a module of this package depends."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for name in sorted(_reached(module)):
+        digest.update(name.encode() + b"\0" + _source(name).encode())
     return digest.hexdigest()[:16]
+
+
+def _reached(module: str) -> set[str]:
+    """Return the names of a module and of all that it imports from here, directly or not; a stranger may reach all."""
+    if not _path(module).exists():
+        return {path.stem for path in Path(__file__).parent.glob("*.py")}
+    reached, waiting = set(), {module, "jit"}
+    while waiting:
+        name = waiting.pop()
+        reached.add(name)
+        waiting |= _imported(name) - reached
+    return reached
+
+
+@cache
+def _imported(module: str) -> set[str]:
+    """Return the names of the modules of this package that a module imports."""
+    named = re.findall(r"^\s*from genkern\.core\.(\w+) import", _source(module), re.MULTILINE)
+    for group in re.findall(r"^\s*from genkern\.core import (\([^)]*\)|[^\n]*)", _source(module), re.MULTILINE):
+        named += re.findall(r"(\w+)(?: as \w+)?", group)
+    return {name for name in named if _path(name).exists()}
+
+
+@cache
+def _source(module: str) -> str:
+    return _path(module).read_text(encoding="utf-8")
+
+
+def _path(module: str) -> Path:
+    return Path(__file__).with_name(f"{module}.py")
 
 
 def _user_cache() -> Path:
