@@ -11,7 +11,10 @@ PARTS = {
     "hmm_passes": "W1: posterior passes of hidden Markov models",
     "em": "W2, W3: Baum-Welch",
     "gram": "W4, W7: Gram matrices",
+    "gaussian_hmm": "W5: passes of Gaussian hidden Markov models",
+    "mixtures": "EM of Gaussian mixtures, W6: Fisher vectors",
     "kmers": "W8: k-mer counts",
+    "lds": "EM of linear dynamical systems",
 }
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from benchmarks.timing import race
 from genkern.core.kmers import kmer_counts, kmer_sparse
+from genkern.embed.spectrum import DENSE_WORDS
 
 SEQUENCES, LENGTH, SYMBOLS = 5000, 1000, 4
 
@@ -41,24 +42,20 @@ def main() -> None:
     offsets = np.arange(SEQUENCES + 1) * LENGTH
     for k in range(3, 9):
         title = f"W8 k-mers, 5000 x 1000 nt, k = {k}"
-        if k <= 6:
+        # Small spectra are dense, large ones sparse, as Spectrum chooses; as integers, like the peer's, and as floats.
+        count = kmer_counts if SYMBOLS**k <= DENSE_WORDS else kmer_sparse
+        form = "dense" if count is kmer_counts else "sparse"
+        for dtype in ("uint16", "float64"):
             race(
-                f"{title}, dense",
-                "numpy bincount",
+                f"{title}, {form}, {dtype}",
+                "numpy bincount (dense, int64)",
                 lambda k=k: numpy_dense(codes, k),
-                lambda k=k: kmer_counts(codes, offsets, SYMBOLS, k),
+                lambda k=k, count=count, dtype=dtype: count(codes, offsets, SYMBOLS, k, dtype=dtype),
                 goal=10,
             )
-        if k >= 6:
+        if form == "sparse":
             race(
-                f"{title}, sparse",
-                "numpy bincount (dense)",
-                lambda k=k: numpy_dense(codes, k),
-                lambda k=k: kmer_sparse(codes, offsets, SYMBOLS, k),
-                goal=10,
-            )
-            race(
-                f"{title}, sparse",
+                f"{title}, sparse, float64",
                 "numpy sort (sparse)",
                 lambda k=k: numpy_sparse(codes, k),
                 lambda k=k: kmer_sparse(codes, offsets, SYMBOLS, k),

@@ -13,35 +13,121 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from genkern import datasets, plots, recipes
     from genkern.affinities import Expected, Power, affinity
-    from genkern.embed import FisherScore, FitEach, Spectrum
+    from genkern.embed import (
+        FisherScore,
+        FitEach,
+        LogisticMap,
+        LogMap,
+        Marginalized,
+        PowerMap,
+        Spectrum,
+        StateSpace,
+        TopScore,
+    )
     from genkern.gram import Gram
     from genkern.kernels import RBF, Kernel, Linear, MeanMap, Polynomial, ProbabilityProduct
     from genkern.learn import PlugInClassifier
     from genkern.models.base import Statistics
+    from genkern.models.bayes_net import BayesNet
+    from genkern.models.bayes_net_estimator import BayesNetEstimator
+    from genkern.models.bernoulli import Bernoulli, BernoulliEstimator
     from genkern.models.categorical import Categorical
     from genkern.models.categorical_estimator import CategoricalEstimator
     from genkern.models.check import check_score
+    from genkern.models.class_mixture import ClassMixture
+    from genkern.models.dirichlet import Dirichlet, DirichletEstimator
+    from genkern.models.dirichlet_multinomial import DirichletMultinomial
+    from genkern.models.exponential import Exponential, ExponentialEstimator
+    from genkern.models.factorial import FactorialHMM
+    from genkern.models.factorial_estimator import FactorialHMMEstimator
+    from genkern.models.gamma import Gamma, GammaEstimator
     from genkern.models.gaussian import Gaussian
     from genkern.models.gaussian_estimator import GaussianEstimator
+    from genkern.models.geometric import Geometric, GeometricEstimator
     from genkern.models.hmm import HMM
     from genkern.models.hmm_estimator import HMMEstimator
+    from genkern.models.kde import KDE
+    from genkern.models.kde_estimator import KDEEstimator
+    from genkern.models.lds import LDS
+    from genkern.models.lds_estimator import LDSEstimator
+    from genkern.models.linear_gaussian_net import LinearGaussianNet
+    from genkern.models.linear_gaussian_net_estimator import LinearGaussianNetEstimator
+    from genkern.models.markov import MarkovChain, PeriodicChain, PositionalChain
+    from genkern.models.markov_estimator import (
+        MarkovChainEstimator,
+        PeriodicChainEstimator,
+        PositionalChainEstimator,
+    )
+    from genkern.models.mixture import Mixture
+    from genkern.models.mixture_estimator import MixtureEstimator
+    from genkern.models.multinomial import Multinomial
+    from genkern.models.multinomial_estimator import MultinomialEstimator
+    from genkern.models.negative_binomial import NegativeBinomial
+    from genkern.models.poisson import Poisson, PoissonEstimator
+    from genkern.models.site import SiteModel
+    from genkern.models.site_estimator import SiteEstimator
+    from genkern.models.student_t import StudentT
+    from genkern.models.switching import SwitchingLDS
+    from genkern.models.switching_estimator import SwitchingLDSEstimator
+    from genkern.models.von_mises import VonMises, VonMisesEstimator
     from genkern.objects import Alphabet, check_objects, from_concatenated
     from genkern.store import Store
 
 _HOMES = {
     "affinities": ("Expected", "Power", "affinity"),
-    "embed": ("FisherScore", "FitEach", "Spectrum"),
+    "embed": (
+        "FisherScore",
+        "FitEach",
+        "LogMap",
+        "LogisticMap",
+        "Marginalized",
+        "PowerMap",
+        "Spectrum",
+        "StateSpace",
+        "TopScore",
+    ),
     "gram": ("Gram",),
     "kernels": ("RBF", "Kernel", "Linear", "MeanMap", "Polynomial", "ProbabilityProduct"),
     "learn": ("PlugInClassifier",),
     "models.base": ("Statistics",),
+    "models.bayes_net": ("BayesNet",),
+    "models.bayes_net_estimator": ("BayesNetEstimator",),
+    "models.bernoulli": ("Bernoulli", "BernoulliEstimator"),
     "models.categorical": ("Categorical",),
     "models.categorical_estimator": ("CategoricalEstimator",),
     "models.check": ("check_score",),
+    "models.class_mixture": ("ClassMixture",),
+    "models.dirichlet": ("Dirichlet", "DirichletEstimator"),
+    "models.dirichlet_multinomial": ("DirichletMultinomial",),
+    "models.exponential": ("Exponential", "ExponentialEstimator"),
+    "models.factorial": ("FactorialHMM",),
+    "models.factorial_estimator": ("FactorialHMMEstimator",),
+    "models.gamma": ("Gamma", "GammaEstimator"),
     "models.gaussian": ("Gaussian",),
     "models.gaussian_estimator": ("GaussianEstimator",),
+    "models.geometric": ("Geometric", "GeometricEstimator"),
     "models.hmm": ("HMM",),
     "models.hmm_estimator": ("HMMEstimator",),
+    "models.kde": ("KDE",),
+    "models.kde_estimator": ("KDEEstimator",),
+    "models.lds": ("LDS",),
+    "models.lds_estimator": ("LDSEstimator",),
+    "models.linear_gaussian_net": ("LinearGaussianNet",),
+    "models.linear_gaussian_net_estimator": ("LinearGaussianNetEstimator",),
+    "models.markov": ("MarkovChain", "PeriodicChain", "PositionalChain"),
+    "models.markov_estimator": ("MarkovChainEstimator", "PeriodicChainEstimator", "PositionalChainEstimator"),
+    "models.mixture": ("Mixture",),
+    "models.mixture_estimator": ("MixtureEstimator",),
+    "models.multinomial": ("Multinomial",),
+    "models.multinomial_estimator": ("MultinomialEstimator",),
+    "models.negative_binomial": ("NegativeBinomial",),
+    "models.poisson": ("Poisson", "PoissonEstimator"),
+    "models.site": ("SiteModel",),
+    "models.site_estimator": ("SiteEstimator",),
+    "models.student_t": ("StudentT",),
+    "models.switching": ("SwitchingLDS",),
+    "models.switching_estimator": ("SwitchingLDSEstimator",),
+    "models.von_mises": ("VonMises", "VonMisesEstimator"),
     "objects": ("Alphabet", "check_objects", "from_concatenated"),
     "store": ("Store",),
 }
@@ -50,27 +136,75 @@ _MODULES = ("datasets", "plots", "recipes")
 
 __all__ = [
     "HMM",
+    "KDE",
+    "LDS",
     "RBF",
     "Alphabet",
+    "BayesNet",
+    "BayesNetEstimator",
+    "Bernoulli",
+    "BernoulliEstimator",
     "Categorical",
     "CategoricalEstimator",
+    "ClassMixture",
+    "Dirichlet",
+    "DirichletEstimator",
+    "DirichletMultinomial",
     "Expected",
+    "Exponential",
+    "ExponentialEstimator",
+    "FactorialHMM",
+    "FactorialHMMEstimator",
     "FisherScore",
     "FitEach",
+    "Gamma",
+    "GammaEstimator",
     "Gaussian",
     "GaussianEstimator",
+    "Geometric",
+    "GeometricEstimator",
     "Gram",
     "HMMEstimator",
+    "KDEEstimator",
     "Kernel",
+    "LDSEstimator",
     "Linear",
+    "LinearGaussianNet",
+    "LinearGaussianNetEstimator",
+    "LogMap",
+    "LogisticMap",
+    "Marginalized",
+    "MarkovChain",
+    "MarkovChainEstimator",
     "MeanMap",
+    "Mixture",
+    "MixtureEstimator",
+    "Multinomial",
+    "MultinomialEstimator",
+    "NegativeBinomial",
+    "PeriodicChain",
+    "PeriodicChainEstimator",
     "PlugInClassifier",
+    "Poisson",
+    "PoissonEstimator",
     "Polynomial",
+    "PositionalChain",
+    "PositionalChainEstimator",
     "Power",
+    "PowerMap",
     "ProbabilityProduct",
+    "SiteEstimator",
+    "SiteModel",
     "Spectrum",
+    "StateSpace",
     "Statistics",
     "Store",
+    "StudentT",
+    "SwitchingLDS",
+    "SwitchingLDSEstimator",
+    "TopScore",
+    "VonMises",
+    "VonMisesEstimator",
     "affinity",
     "check_objects",
     "check_score",

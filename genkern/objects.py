@@ -39,7 +39,7 @@ class Packed(NamedTuple):
 
     Attributes
     ----------
-    values : (N,) int32 codes, or (N, d) float64 with NaN for missing
+    values : (N,) int32 codes, or (N, d) float64 with NaN for missing; CSR rows (N, m) where a model takes sparse counts
     offsets : (n + 1,) int64
     alphabet : Alphabet of the codes, None for numbers
     """
@@ -52,6 +52,11 @@ class Packed(NamedTuple):
     def n_objects(self) -> int:
         """The number n of objects."""
         return len(self.offsets) - 1
+
+    @property
+    def n_points(self) -> int:
+        """The number N of positions of all objects."""
+        return int(self.offsets[-1])
 
     @property
     def lengths(self) -> Ints:
@@ -339,8 +344,14 @@ def from_concatenated(X: Any, lengths: Any) -> list[Any]:
 
 def object_digests(packed: Packed) -> list[str]:
     """Return the hex content digest of every object: its codes and alphabet, or its numbers and width."""
-    what = f"numbers {packed.values.shape[1]}" if packed.alphabet is None else f"codes {packed.alphabet.digest}"
-    return digest_pieces(packed.values, packed.offsets, what)
+    values: Any = packed.values
+    if not isinstance(values, np.ndarray):
+        # Of sparse rows: columns and counts, with the position of the row in its object.
+        rows = np.repeat(np.arange(packed.n_points), np.diff(values.indptr))
+        cells = np.column_stack([rows - packed.offsets[packed.owners[rows]], values.indices, values.data])
+        return digest_pieces(cells, values.indptr[packed.offsets], f"counts {values.shape[1]}")
+    what = f"numbers {values.shape[1]}" if packed.alphabet is None else f"codes {packed.alphabet.digest}"
+    return digest_pieces(values, packed.offsets, what)
 
 
 def object_digest(packed: Packed, index: int) -> str:

@@ -1,7 +1,8 @@
 """What every estimator must do on ragged lists, where scikit-learn's own checks cannot go.
 
 Each check takes a ``Case`` (see ``test_sklearn.py``, which has the table of all estimators) and one kind of objects,
-"strings" or "series".
+"strings", "windows" (strings of one length), "series", or vectors of "bits", "counts", "positive" numbers, "shares" or
+"documents" (counts of one sum).
 """
 
 from __future__ import annotations
@@ -43,10 +44,17 @@ def objects(kind: str, seed: int = 0, count: int = 12) -> tuple[list[Any], np.nd
     """Return objects of different lengths, of two classes that differ."""
     rng = np.random.default_rng(seed)
     y = np.arange(count) % 2
-    lengths = rng.integers(3, 12, count)
-    if kind == "strings":
+    lengths = rng.integers(3, 12, count) if kind != "windows" else np.full(count, 6)
+    if kind in ("strings", "windows"):
         return ["".join(rng.choice(list("ab"), n, p=[0.3 + 0.4 * c, 0.7 - 0.4 * c])) for n, c in zip(lengths, y)], y
-    return [rng.standard_normal((n, 2)) + 2 * c for n, c in zip(lengths, y)], y
+    draw = {
+        "bits": lambda n, c: (rng.random((n, 2)) < 0.2 + 0.6 * c).astype(float),
+        "counts": lambda n, c: rng.poisson(2 + 6 * c, (n, 2)).astype(float),
+        "documents": lambda n, c: rng.multinomial(5, [0.3 + 0.4 * c, 0.7 - 0.4 * c], n).astype(float),
+        "positive": lambda n, c: rng.gamma(2.0, 1 + 4 * c, (n, 2)),
+        "shares": lambda n, c: rng.dirichlet([2 + 6 * c, 2], n),
+    }.get(kind, lambda n, c: rng.standard_normal((n, 2)) + 2 * c)
+    return [draw(n, c) for n, c in zip(lengths, y)], y
 
 
 def fitted(case: Case, kind: str, **params: Any) -> tuple[Any, list[Any]]:
@@ -183,7 +191,7 @@ def check_unfitted_raises(case: Case, kind: str) -> None:
 
 def check_malformed_raises(case: Case, kind: str) -> None:
     X, y = objects(kind)
-    empty = "" if kind == "strings" else np.zeros((0, 2))
+    empty = "" if kind in ("strings", "windows") else np.zeros((0, 2))
     with pytest.raises(ValueError, match="object 3 "):
         case.make().fit([*X[:3], empty, *X[4:]], y)
     with pytest.raises(ValueError, match="0 sample"):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from genkern.core import kmers
+from genkern.core import kmers_shares
 from genkern.core.kmers import kmer_counts, kmer_sparse
 
 # Codes of a three-letter alphabet: plain, one of two, anything.
@@ -60,15 +60,21 @@ def test_equal_counting_by_hand(sequences, k):
     np.testing.assert_allclose(as_dense(kmer_sparse(*pack(sequences), 3, k, MEMBERS), 3, k), expected, rtol=1e-14)
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 6, 8])
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 6, 7, 8])
 def test_plain_symbols(k):
     rng = np.random.default_rng(k)
-    lengths = [0, 1, k - 1, k, 50, 5000]
+    lengths = [0, 1, k - 1, k, k + 1, 50, 5000, 4095 + k, 4096 + k]
     sequences = [rng.integers(0, 4, length).tolist() for length in lengths]
     expected = count_by_hand(sequences, 4, k, np.eye(4))
     np.testing.assert_array_equal(kmer_counts(*pack(sequences), 4, k), expected)
     np.testing.assert_array_equal(as_dense(kmer_sparse(*pack(sequences), 4, k), 4, k), expected)
     np.testing.assert_array_equal(expected.sum(axis=1), [max(0, length - k + 1) for length in lengths])
+    small = kmer_counts(*pack(sequences), 4, k, dtype=np.uint16)
+    assert small.dtype == np.uint16
+    np.testing.assert_array_equal(small, expected)
+    triple = kmer_sparse(*pack(sequences), 4, k, dtype=np.uint16)
+    assert triple[0].dtype == np.uint16
+    np.testing.assert_array_equal(as_dense(triple, 4, k), expected)
 
 
 def test_a_sequence_is_counted_the_same_beside_ambiguous_ones():
@@ -96,7 +102,7 @@ def test_more_words_than_memory(k):
 def test_windows_too_ambiguous_for_a_sparse_row():
     sequences = [[0, 1, 2], [0, 1, 2, 0, 1, *[4] * 8, 0]]
     members = MEMBERS
-    assert kmers.SPELLINGS < 3**8
+    assert kmers_shares.SPELLINGS < 3**8
     with pytest.raises(ValueError, match=r"sequence 1 .* from position 5 on.* more than 4096 words"):
         kmer_sparse(*pack(sequences), 3, 8, members)
     dense = kmer_counts(*pack(sequences), 3, 8, members)
@@ -123,6 +129,13 @@ def test_errors_name_what_is_wrong():
         kmer_counts(codes, offsets, 4, 0)
     with pytest.raises(ValueError, match="rise from 0 to 5"):
         kmer_counts(codes, offsets[:-1], 4, 2)
+    for count in (kmer_counts, kmer_sparse):
+        with pytest.raises(ValueError, match=r"uint8 counts up to 255. Got 298 words in sequence 1; take a larger"):
+            count(*pack([[0], [1] * 300]), 4, 3, dtype=np.uint8)
+        with pytest.raises(ValueError, match=r"counts are no integers. Got dtype int32; take a dtype of floats"):
+            count(*pack([[0, 4, 1]]), 3, 2, MEMBERS, dtype=np.int32)
+        with pytest.raises(ValueError, match=r"floats or integers. Got complex128"):
+            count(codes, offsets, 4, 2, dtype=complex)
     with pytest.raises(ValueError, match="code 4 has no members"):
         kmer_counts(np.array([4]), np.array([0, 1]), 4, 1, np.eye(5, 4))
 

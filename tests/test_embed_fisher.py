@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from oracles_embed import complete_information, difference, log_prob
 
 from genkern import HMM, Categorical, FisherScore, Gaussian, HMMEstimator
-from genkern.embed import fisher as module
+from genkern.embed import blocks as module
 
 COORDINATES = ("softmax", "ratio", "sqrt")
 
@@ -89,7 +89,7 @@ def test_raw_derivatives_need_an_information_that_is_theirs():
     model, X = random_hmm(7), random_sequences(8)
     for information in ("identity", "empirical"):
         assert np.isfinite(FisherScore(model, information, "raw").fit_transform(X)).all()
-    for information in ("complete", "diagonal"):
+    for information in ("complete", "diagonal", "exact"):
         with pytest.raises(ValueError, match="mean is not zero"):
             FisherScore(model, information, "raw").fit(X)
 
@@ -229,10 +229,10 @@ def test_features_do_not_depend_on_blocks_or_threads(monkeypatch):
 def test_blocks_are_bounded(monkeypatch):
     monkeypatch.setattr(module, "BLOCK_POSITIONS", 10)
     packed = Categorical([0.5, 0.5]).pack([[0] * n for n in (4, 6, 1, 30, 2, 2)])
-    bounds = [(part.start, part.stop) for part in module._parts(packed, width=1)]
+    bounds = [(part.start, part.stop) for part in module.parts_of(packed, width=1)]
     assert bounds == [(0, 2), (2, 3), (3, 4), (4, 6)]
     monkeypatch.setattr(module, "BLOCK_NUMBERS", 8)
-    assert [part.stop for part in module._parts(packed, width=8)] == [1, 2, 3, 4, 5, 6]
+    assert [part.stop for part in module.parts_of(packed, width=8)] == [1, 2, 3, 4, 5, 6]
 
 
 def test_impossible_object_is_named_by_its_index(monkeypatch):
@@ -245,7 +245,7 @@ def test_impossible_object_is_named_by_its_index(monkeypatch):
 @pytest.mark.parametrize(
     ("settings_", "error"),
     [
-        ({"information": "exact"}, "information"),
+        ({"information": "exactly"}, "information"),
         ({"coordinates": "log"}, "coordinates"),
         ({"length_norm": "log"}, "length_norm"),
         ({"ridge": -1.0}, "ridge"),

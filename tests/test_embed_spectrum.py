@@ -85,3 +85,16 @@ def test_wrong_settings_are_refused(settings_):
 def test_numbers_are_refused():
     with pytest.raises(ValueError, match="not a symbol"):
         Spectrum().fit([[0.5, 1.2]])
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_small_types_of_integers(is_sparse):
+    texts = ["abba" * 50, "ab", "bbb"]
+    expected = Spectrum(k=2, sparse=is_sparse).fit_transform(texts)
+    counts = Spectrum(k=2, sparse=is_sparse, dtype="uint16").fit_transform(texts)
+    assert counts.dtype == np.uint16
+    assert (counts != expected).sum() == 0
+    with pytest.raises(ValueError, match=r"normalize='l2' needs a 'dtype' of floats. Got uint16"):
+        Spectrum(k=2, dtype="uint16", normalize="l2").fit(texts)
+    with pytest.raises(ValueError, match=r"uint8 counts up to 255. Got 399 words in sequence 1"):
+        Spectrum(k=2, dtype="uint8").fit(texts).transform(["ab", "abba" * 100])

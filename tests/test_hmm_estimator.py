@@ -180,7 +180,7 @@ def test_alphabet_is_kept_and_unseen_symbols_are_improbable_not_impossible():
     ("parameters", "X", "message"),
     [
         ({"n_states": 0}, ["ab"], "n_states.*int >= 1"),
-        ({"emission": "poisson"}, ["ab"], "'auto', 'categorical', 'gaussian'"),
+        ({"emission": "weibull"}, ["ab"], "'auto', 'bernoulli', 'categorical'"),
         ({"init": "kmeans"}, ["ab"], "needs vectors"),
         ({"init": "magic"}, ["ab"], "must be one of"),
         ({"structure": "ring"}, ["ab"], "must be one of"),

@@ -271,3 +271,36 @@ def test_check_score_finds_a_wrong_derivative():
     model = Wrong([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]], LEAF)
     with pytest.raises(ValueError, match=r"object 0, parameter start\[1\] in softmax"):
         check_score(model, [[0, 1]])
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("spread", [1.0, 1e-3])
+def test_states_so_far_apart_that_one_density_vanishes_beside_the_other(spread, own):
+    """A chain that cannot leave its state must take points that another state explains e**1000 times better."""
+    n, steps = 3, np.array([[0.7, 0.3, 0.0], [0.0, 0.6, 0.4], [0.0, 0.0, 1.0]])
+    model = HMM([0.9, 0.1, 0.0], steps, Gaussian([[0.0], [60.0], [0.0]], spread))
+    X = [np.array([0.0, 60.0, 61.0, 60.0, 0.5, 60.0, 0.0]), np.array([60.0, 0.0, 0.1, 60.0]), np.array([0.0])]
+    with np.errstate(divide="ignore"):
+        start, moves = np.log(model.start), np.log(model.transitions)
+    for i, x in enumerate(X):
+        logs = stats.norm(model.emissions.mean[:, 0], np.sqrt(spread)).logpdf(x[:, None])
+        values = {}
+        for path in itertools.product(range(n), repeat=len(x)):
+            value = start[path[0]] + logs[np.arange(len(x)), list(path)].sum()
+            values[path] = value + moves[list(path[:-1]), list(path[1:])].sum()
+        expected = np.logaddexp.reduce(list(values.values()))
+        assert expected < -1500 or i == 2
+        np.testing.assert_allclose(model.log_prob([x]), expected, rtol=1e-13)
+        best = max(values, key=values.get)
+        np.testing.assert_array_equal(model.viterbi([x])[0], best)
+        gamma = np.zeros((len(x), n))
+        for path, value in values.items():
+            gamma[np.arange(len(x)), list(path)] += np.exp(value - expected)
+        np.testing.assert_allclose(model.posterior([x])[0], gamma, rtol=1e-9, atol=1e-12)
+        stack = HMM.stack([model]) if own else model
+        statistics = stack.statistics([x])
+        np.testing.assert_allclose(statistics["emissions.weight"][0], gamma.sum(axis=0), rtol=1e-9, atol=1e-12)
+        counts = statistics["transitions"][0] * model.transitions
+        np.testing.assert_allclose(counts.sum(), len(x) - 1, rtol=1e-9)
+    if spread == 1.0:  # below, a step of finite differences crosses from one best path to another
+        check_score(model, X, coordinates="softmax")

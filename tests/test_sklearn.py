@@ -16,19 +16,44 @@ from sklearn.utils.estimator_checks import check_estimator
 import genkern
 from genkern import (
     RBF,
+    BayesNetEstimator,
+    BernoulliEstimator,
     CategoricalEstimator,
+    DirichletEstimator,
+    ExponentialEstimator,
+    FactorialHMMEstimator,
     FisherScore,
     FitEach,
+    GammaEstimator,
     GaussianEstimator,
+    GeometricEstimator,
     Gram,
     HMMEstimator,
+    KDEEstimator,
+    LDSEstimator,
     Linear,
+    LinearGaussianNetEstimator,
+    LogisticMap,
+    LogMap,
+    Marginalized,
+    MarkovChainEstimator,
     MeanMap,
+    MixtureEstimator,
+    MultinomialEstimator,
+    PeriodicChainEstimator,
     PlugInClassifier,
+    PoissonEstimator,
     Polynomial,
+    PositionalChainEstimator,
+    PowerMap,
     ProbabilityProduct,
+    SiteEstimator,
     Spectrum,
+    StateSpace,
     Store,
+    SwitchingLDSEstimator,
+    TopScore,
+    VonMisesEstimator,
 )
 from genkern.embed import ScaleSeries
 
@@ -36,6 +61,7 @@ MODELS = "returns models, which cannot be subtracted or have a shape"
 LISTS = "fits on X.tolist(), a list of sequences, for which every length is legal in predict"
 SYMBOLS = ("strings",)
 SERIES = ("series",)
+WINDOWS = ("windows",)
 
 svc = [("svc", SVC(kernel="precomputed"))]
 linear = [("svc", LinearSVC())]
@@ -56,8 +82,96 @@ CASES = {
     "CategoricalEstimator": Case(
         CategoricalEstimator, SYMBOLS, PlugInClassifier, {"estimator__pseudocount": [0.1, 1.0]}, table=False
     ),
+    "MarkovChainEstimator": Case(
+        lambda: MarkovChainEstimator(2, backoff=1.0),
+        SYMBOLS,
+        PlugInClassifier,
+        {"estimator__order": [0, 1]},
+        table=False,
+    ),
+    "PeriodicChainEstimator": Case(
+        lambda: PeriodicChainEstimator(1, 2, max_iter=3, tol=0),
+        SYMBOLS,
+        PlugInClassifier,
+        {"estimator__period": [1, 2]},
+        table=False,
+    ),
+    "PositionalChainEstimator": Case(
+        lambda: PositionalChainEstimator(1, 12), SYMBOLS, PlugInClassifier, {"estimator__order": [0, 1]}, table=False
+    ),
     "GaussianEstimator": Case(
         GaussianEstimator, SERIES, PlugInClassifier, {"estimator__covariance": ["diagonal", "full"]}
+    ),
+    "KDEEstimator": Case(KDEEstimator, SERIES, PlugInClassifier, {"estimator__variance": ["lscv", "scott", 0.5]}),
+    "FactorialHMMEstimator": Case(
+        lambda: FactorialHMMEstimator(n_init=1, max_iter=3, tol=0),
+        SERIES,
+        PlugInClassifier,
+        {"estimator__n_states": [(1,), (2, 2)]},
+    ),
+    "LDSEstimator": Case(
+        lambda: LDSEstimator(1, max_iter=3, tol=0), SERIES, PlugInClassifier, {"estimator__n_states": [1, 2]}
+    ),
+    "SwitchingLDSEstimator": Case(
+        lambda: SwitchingLDSEstimator(2, 1, n_init=1, max_iter=3, tol=0),
+        SERIES,
+        PlugInClassifier,
+        {"estimator__n_regimes": [1, 2]},
+    ),
+    # The structure of a network says how many columns there are, and scikit-learn tries tables of all widths.
+    "BayesNetEstimator": Case(
+        lambda: BayesNetEstimator({"h": [], "a": ["h"], "b": ["h"]}, hidden={"h": 2}, max_iter=3, tol=0),
+        ("bits",),
+        PlugInClassifier,
+        {"estimator__hidden": [{"h": 1}, {"h": 2}]},
+        table=False,
+    ),
+    "LinearGaussianNetEstimator": Case(
+        lambda: LinearGaussianNetEstimator({"z": [], "x": ["z"], "y": ["z"]}, hidden={"z": 1}, max_iter=3, tol=0),
+        SERIES,
+        PlugInClassifier,
+        {"estimator__ridge": [0.0, 1.0]},
+        table=False,
+    ),
+    "SiteEstimator": Case(
+        SiteEstimator, WINDOWS, PlugInClassifier, {"estimator__pseudocount": [0.1, 1.0]}, table=False
+    ),
+    # What has a support cannot take scikit-learn's tables of any numbers.
+    "BernoulliEstimator": Case(
+        BernoulliEstimator, ("bits",), PlugInClassifier, {"estimator__estimate": ["map", "predictive"]}, table=False
+    ),
+    "DirichletEstimator": Case(
+        DirichletEstimator, ("shares",), PlugInClassifier, {"estimator__pseudocount": [0.01, 1.0]}, table=False
+    ),
+    "ExponentialEstimator": Case(
+        ExponentialEstimator, ("positive",), PlugInClassifier, {"estimator__estimate": ["map", "ml"]}, table=False
+    ),
+    "GammaEstimator": Case(
+        GammaEstimator, ("positive",), PlugInClassifier, {"estimator__pseudocount": [0.01, 1.0]}, table=False
+    ),
+    "GeometricEstimator": Case(
+        GeometricEstimator, ("counts",), PlugInClassifier, {"estimator__prior": [(1.01, 1.01), (2, 2)]}, table=False
+    ),
+    "MultinomialEstimator": Case(
+        MultinomialEstimator,
+        ("documents",),
+        PlugInClassifier,
+        {"estimator__estimate": ["map", "predictive"], "estimator__total": [None, 5]},
+        table=False,
+    ),
+    "PoissonEstimator": Case(
+        PoissonEstimator, ("counts",), PlugInClassifier, {"estimator__estimate": ["map", "predictive"]}, table=False
+    ),
+    "VonMisesEstimator": Case(VonMisesEstimator, SERIES, PlugInClassifier, {"estimator__pseudocount": [0.01, 1.0]}),
+    "MixtureEstimator": Case(
+        lambda: MixtureEstimator(2, max_iter=3, tol=0),
+        finish=PlugInClassifier,
+        grid={"estimator__n_components": [1, 2]},
+    ),
+    "FisherScore of mixtures": Case(
+        lambda: FisherScore(MixtureEstimator(2, max_iter=3, tol=0)),
+        finish=linear,
+        grid={"first__estimator__n_components": [1, 2]},
     ),
     "PlugInClassifier": Case(
         lambda: PlugInClassifier(hmm()),
@@ -90,9 +204,32 @@ CASES = {
         finish=linear,
         grid={"first__ridge": [0.0, 1e-2]},
     ),
+    "FisherScore of class models": Case(
+        lambda: FisherScore(hmm(), per_class=True), finish=linear, grid={"first__estimator__n_states": [1, 2]}
+    ),
     "FisherScore of bags": Case(
         lambda: FisherScore(GaussianEstimator()), SERIES, linear, {"first__estimator__min_covar": [1e-3, 1e-2]}
     ),
+    "TopScore": Case(lambda: TopScore(hmm()), finish=linear, grid={"first__priors": ["empirical", "uniform"]}),
+    "TopScore, standardised": Case(
+        lambda: TopScore(hmm(), standardize=True, constant=True, multiclass="pairwise"),
+        finish=linear,
+        grid={"first__estimator__n_states": [1, 2]},
+    ),
+    "StateSpace": Case(
+        lambda: StateSpace(hmm(), transitions=True, per_class=True, map=PowerMap(0.5)),
+        finish=linear,
+        grid={"first__apply": ["sum", "time"], "first__map__rho": [0.5, 1.0]},
+    ),
+    "Marginalized": Case(lambda: Marginalized(hmm(), map=LogMap()), finish=linear, grid={"first__order": [1, 2]}),
+    "Marginalized, random features": Case(
+        lambda: Marginalized(hmm(), features="rbf", n_components=20, apply="time", map=LogisticMap()),
+        finish=linear,
+        grid={"first__map__rho": [0.5, 1.0]},
+    ),
+    "PowerMap": Case(PowerMap, (), ()),
+    "LogMap": Case(LogMap, (), ()),
+    "LogisticMap": Case(LogisticMap, (), ()),
     "ScaleSeries": Case(ScaleSeries, SERIES, fitted_models, {"svc__C": [1.0, 10.0]}, table=False),
     "Spectrum": Case(Spectrum, SYMBOLS, linear, {"first__k": [1, 2]}, table=False),
     "Spectrum, sparse": Case(
@@ -130,7 +267,7 @@ def test_scikit_learn_checks(name):
     assert still_failing == set(case.expected)
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.kinds == SYMBOLS])
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.kinds in (SYMBOLS, WINDOWS)])
 def test_what_takes_symbols_only_says_so(name):
     tags = get_tags(CASES[name].make()).input_tags
     assert (tags.two_d_array, tags.categorical, tags.string) == (False, True, True)

@@ -20,6 +20,7 @@ from genkern.core import (
     hmm_lanes,
     hmm_log,
     hmm_plan,
+    hmm_quads,
     hmm_reference,
     hmm_rows,
     hmm_single,
@@ -54,6 +55,7 @@ WORTH_THREADS = 1 << 22  # positions times squared states below which starting t
 
 # How each layout arranges its buffers, and its pass.
 LAYOUTS: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
+    hmm_plan.QUADS: (hmm_quads.quads_of, hmm_quads.quads_pass),
     hmm_plan.LANES: (hmm_lanes.lanes_of, hmm_lanes.lanes_pass),
     hmm_plan.BLOCKS: (hmm_blocks.blocks_of, hmm_blocks.blocks_pass),
     hmm_plan.SINGLE: (hmm_single.single_of, hmm_single.single_pass),

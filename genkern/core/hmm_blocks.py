@@ -90,14 +90,14 @@ def blocks_of(n: int, steps: int, keep: bool, symbols: int) -> tuple[Blocks, int
 @kernel
 def blocks_pass(problem, rows, job, out, at, m, ints):
     """Set log P of the members, nan where out of range, and add their derivatives to their slots."""
-    pack(problem.transitions[0], False, m, at.A)
-    pack(problem.transitions[0], True, m, at.T)
+    pack(problem.transitions[0], False, at.n, m, at.A)
+    pack(problem.transitions[0], True, at.n, m, at.T)
     for k in range(at.n):
         m[at.end + k] = problem.end[0, k]
     for row in range(at.symbols):
         copy_row(rows, row, at.n, m, at.b + row * at.width)
     for block in range(len(job.members)):
-        enter(problem, job, block, ints)
+        enter(problem, job, block, ints, True)
         _forward(problem, rows, at, m, ints, out)
         if job.derivatives:
             _backward(at, m, ints, out.emissions)

@@ -1,8 +1,8 @@
 """Passes in which a lane is a sequence: eight sequences side by side, each number a vector over them.
 
-For few states. Parameters are held per lane, shared ones as eight copies, so that one code serves both. All lane
-arrays lie in one flat buffer ``m``: entry (t, k, lane) of an array with s states a step at (t * s + k) * 8 + lane
-from its beginning. (One buffer, not a dozen arrays: that halves the time of compiling.)
+For own chains of some states; shared parameters would be held as eight copies. All lane arrays lie in one flat buffer
+``m``: entry (t, k, lane) of an array with s states a step at (t * s + k) * 8 + lane from its beginning. (One buffer,
+not a dozen arrays: that halves the time of compiling.)
 """
 
 from __future__ import annotations
@@ -29,15 +29,7 @@ from genkern.core.hmm_rows import (
 from genkern.core.hmm_states import clear, padded, places
 from genkern.core.jit import inlined, kernel
 from genkern.core.simd import W, broadcast, element, less, load, multiply_add, select, store, zero
-from genkern.core.simd_shuffle import (
-    HALF,
-    add_pair,
-    exponent,
-    inverse_power,
-    load_pair,
-    transpose,
-    transpose_halves,
-)
+from genkern.core.simd_shuffle import exponent, inverse_power, transpose
 
 CHUNK = 16  # steps whose pair counts are gathered in registers before they touch memory
 
@@ -47,9 +39,9 @@ class Lanes(NamedTuple):
 
     n states; quad: n rounded up to a multiple of four, as lane arrays hold; width: of a row of emissions; stride: 1 if
     the messages of all steps are kept, 0 if only one. A (quad, quad), start, end (quad,): parameters; now (2, quad):
-    this and the last step's message; arriving (quad,): the futures of sequences that end; pred (steps, quad); b (steps,
-    width); scale (steps / STRIDE,); alpha, weighted (CHUNK + 1, quad); pairs (quad, quad); mass (3,): one while in
-    range, the exponent, the final mass.
+    this and the last step's message; arriving (quad,): the futures of sequences that end; pred (steps, quad); b
+    (width,): emission factors of one step, and then their derivatives; scale (steps / STRIDE,); alpha, weighted
+    (CHUNK + 1, quad); pairs (quad, quad); mass (3,): one while in range, the exponent, the final mass.
     """
 
     n: int
@@ -70,15 +62,10 @@ class Lanes(NamedTuple):
     mass: int
 
 
-def width_of(n: int) -> int:
-    """Return the width of a row of emissions: half a vector where the states fit, else a multiple of eight."""
-    return HALF if n <= HALF else padded(n)
-
-
 def lanes_of(n: int, steps: int, keep: bool, symbols: int) -> tuple[Lanes, int, int]:
     """Return the places of a block's arrays, and how many doubles and integers they take, for any symbols."""
-    quad, width, kept = -(-n // 4) * 4, width_of(n), steps if keep else 1
-    counts = [quad * quad, quad, quad, 2 * quad, quad, kept * quad, kept * width, kept // STRIDE + 1]
+    quad, width, kept = -(-n // 4) * 4, padded(n), steps if keep else 1
+    counts = [quad * quad, quad, quad, 2 * quad, quad, kept * quad, width, kept // STRIDE + 1]
     counts += [(CHUNK + 1) * quad, (CHUNK + 1) * quad, quad * quad, 3]
     starts, total = places([count * W for count in counts])
     return Lanes(n, quad, width, int(keep), *starts), total, ROWS + steps * W
@@ -88,16 +75,16 @@ def lanes_of(n: int, steps: int, keep: bool, symbols: int) -> tuple[Lanes, int, 
 def lanes_pass(problem, rows, job, out, at, m, ints):
     """Set log P of the members, nan where out of range, and add their derivatives to their slots."""
     for block in range(len(job.members)):
-        enter(problem, job, block, ints)
-        _parameters(problem, block, at, m, ints)
+        enter(problem, job, block, ints, True)
+        parameters(problem, block, at, m, ints)
         _forward(problem, rows, at, m, ints, out)
         if job.derivatives:
-            _backward(at, m, ints, out.emissions)
-            _leave(problem, job, at, m, ints, out)
+            _backward(rows, at, m, ints, out.emissions)
+            leave(problem, job, at, m, ints, out)
 
 
 @kernel
-def _parameters(problem, block, at, m, ints):
+def parameters(problem, block, at, m, ints):
     """Bring the parameters of a block into its lanes; empty lanes start with no mass."""
     n, chains = at.n, len(problem.start)
     for lane in range(W):
@@ -112,24 +99,15 @@ def _parameters(problem, block, at, m, ints):
 
 @inlined
 def _gather(table, safe, at, m, ints, t):
-    """Turn the table rows of eight lanes at step t into lane vectors b[t] (width, 8)."""
-    r, to, n = ROWS + t * W, at.b + t * at.stride * at.width * W, table.shape[1]
+    """Turn the table rows of eight lanes at step t into lane vectors b (width, 8).
+
+    Both passes do: to keep the factors of all steps takes more time than to gather them again.
+    """
+    r, to, n = ROWS + t * W, at.b, table.shape[1]
     if not safe:
         for lane in range(W):
             for k in range(at.n):
                 m[to + k * W + lane] = table[ints[r + lane], k]
-    elif at.width == HALF:
-        # Four factors fill half a vector; rows of lanes 4..7 take the other half.
-        v0, v1, v2, v3 = transpose_halves(
-            load_pair(table, element(ints, r) * n, element(ints, r + 4) * n),
-            load_pair(table, element(ints, r + 1) * n, element(ints, r + 5) * n),
-            load_pair(table, element(ints, r + 2) * n, element(ints, r + 6) * n),
-            load_pair(table, element(ints, r + 3) * n, element(ints, r + 7) * n),
-        )
-        store(m, to, v0)
-        store(m, to + W, v1)
-        store(m, to + 2 * W, v2)
-        store(m, to + 3 * W, v3)
     else:
         for c in range(0, at.width, W):
             v0, v1, v2, v3, v4, v5, v6, v7 = transpose(
@@ -175,7 +153,7 @@ def _advance(m, pred, now, b, value):
 
 @kernel
 def _forward(problem, rows, at, m, ints, out):
-    """Run the forward pass of a block, keeping pred, b and scale; set log P as the lanes end."""
+    """Run the forward pass of a block, keeping pred and scale; set log P as the lanes end."""
     line, now, lane = at.quad * W, at.now, 0
     safe = ints[LAST_ROW] <= rows.safe
     store(m, at.mass, broadcast(1.0))
@@ -184,7 +162,7 @@ def _forward(problem, rows, at, m, ints, out):
         lane += 1
     for t in range(ints[LENGTH + W - 1]):
         _gather(rows.table, safe, at, m, ints, t)
-        pred, b = at.pred + t * at.stride * line, at.b + t * at.stride * at.width * W
+        pred, b = at.pred + t * at.stride * line, at.b
         if t == 0:
             for k in range(0, line, W):
                 p = load(m, at.start + k)
@@ -200,23 +178,22 @@ def _forward(problem, rows, at, m, ints, out):
                 _advance(m, pred + j + 2 * W, now + j + 2 * W, b + j + 2 * W, r)
                 _advance(m, pred + j + 3 * W, now + j + 3 * W, b + j + 3 * W, s)
         if t % STRIDE == STRIDE - 1:
-            _rescale(at, m, now, b, at.scale + t // STRIDE * at.stride * W)
+            _rescale(at, m, now, at.scale + t // STRIDE * at.stride * W)
         while lane < W and ints[LENGTH + lane] == t + 1:
             shift = sum_of_shifts(problem, ints[OBJECT + lane]) if rows.has_shift else 0.0
-            _end_lane(at, m, ints, lane, now + lane, shift, out)
+            end_lane(at, m, ints, lane, now + lane, shift, out)
             lane += 1
 
 
 @inlined
-def _rescale(at, m, now, b, scale):
-    """Divide the message and the step's factors by a power of two per lane; mark lanes that have left their range."""
+def _rescale(at, m, now, scale):
+    """Divide the message by a power of two per lane; mark lanes that have left their range."""
     total, mass = zero(), at.mass
     for k in range(0, at.n * W, W):
         total = total + load(m, now + k)
     inverse = inverse_power(total)
     for k in range(0, at.n * W, W):
         store(m, now + k, load(m, now + k) * inverse)
-        store(m, b + k, load(m, b + k) * inverse)
     store(m, scale, inverse)
     store(m, mass + W, load(m, mass + W) + exponent(total))
     valid = select(less(total, broadcast(LARGEST)), load(m, mass), zero())
@@ -224,7 +201,7 @@ def _rescale(at, m, now, b, scale):
 
 
 @inlined
-def _end_lane(at, m, ints, lane, now, shift, out):
+def end_lane(at, m, ints, lane, now, shift, out):
     """Set log P and the derivative of the end weights for a sequence that ends here; then empty its lane."""
     i, slot, total = ints[OBJECT + lane], ints[SLOT + lane], 0.0
     for k in range(at.n):
@@ -240,7 +217,7 @@ def _end_lane(at, m, ints, lane, now, shift, out):
 
 
 @kernel
-def _backward(at, m, ints, emissions):
+def _backward(rows, at, m, ints, emissions):
     """Run the backward pass: emission derivatives go to the output, pair counts to ``pairs``."""
     n, line, lane, place = at.n, at.quad * W, W - 1, 0
     # Padding may reach into so many later rows of positions, to which it adds nothing; but not into another object's,
@@ -261,7 +238,10 @@ def _backward(at, m, ints, emissions):
                 m[at.arriving + k * W + lane] = m[at.end + k * W + lane] / m[at.mass + 2 * W + lane]
             lane -= 1
             careful = min(careful, t + 1 - reach)
-        left = at.weighted + place * line
+        left, rescaled, b = at.weighted + place * line, t % STRIDE == STRIDE - 1, at.b
+        _gather(rows.table, ints[LAST_ROW] <= rows.safe, at, m, ints, t)
+        if rescaled:
+            _times_scale(at, m, t)
         for k in range(0, line, 4 * W):
             end = at.arriving + k
             arriving = load(m, end), load(m, end + W), load(m, end + 2 * W), load(m, end + 3 * W)
@@ -270,31 +250,37 @@ def _backward(at, m, ints, emissions):
             _combine(at, m, place, t, k + W, q)
             _combine(at, m, place, t, k + 2 * W, r)
             _combine(at, m, place, t, k + 3 * W, s)
-        b = at.b + t * at.width * W
         clear(m, b + n * W, (at.width - n) * W)
-        if t % STRIDE == STRIDE - 1:
+        if rescaled:
             # The factors were rescaled, and with them alpha and weighted; the derivatives follow.
-            for k in range(b, b + n * W, W):
-                store(m, k, load(m, k) * load(m, at.scale + t // STRIDE * W))
+            _times_scale(at, m, t)
         _scatter(at, m, ints, t, t >= careful, emissions)
         if ended > lane:
             clear(m, at.arriving, line)
         place += 1
         if place == CHUNK:
-            _flush(at, m, place)
+            flush(at, m, place)
             for k in range(at.weighted, at.weighted + line, W):
                 store(m, k, load(m, k + CHUNK * line))
             place = 0
-    _flush(at, m, place)
+    flush(at, m, place)
     for k in range(0, line, W):
         store(m, at.now + k, load(m, at.weighted + place * line + k))
+
+
+@inlined
+def _times_scale(at, m, t):
+    """Multiply what lies in b by the power of two by which the message of step t was rescaled."""
+    scale = load(m, at.scale + t // STRIDE * W)
+    for k in range(at.b, at.b + at.n * W, W):
+        store(m, k, load(m, k) * scale)
 
 
 @inlined
 def _combine(at, m, place, t, k, future):
     """Combine past, present and future of one state at step t: alpha, weighted future, emission derivatives."""
     line = at.quad * W
-    past, b = load(m, at.pred + t * line + k), at.b + t * at.width * W + k
+    past, b = load(m, at.pred + t * line + k), at.b + k
     e = load(m, b)
     store(m, at.alpha + place * line + k, past * e)
     store(m, at.weighted + (place + 1) * line + k, future * e)
@@ -304,18 +290,11 @@ def _combine(at, m, place, t, k, future):
 @inlined
 def _scatter(at, m, ints, t, careful, emissions):
     """Add the emission derivatives of step t, lane vectors in b[t], to the output rows of the eight lanes."""
-    r, g, width = ROWS + t * W, at.b + t * at.width * W, at.width
+    r, g, width = ROWS + t * W, at.b, at.width
     if careful:
         for lane in range(W):
             for k in range(at.n):
                 emissions[ints[r + lane] + ints[TO_OUTPUT + lane], k] += m[g + k * W + lane]
-        return
-    if width == HALF:
-        u0, u1, u2, u3 = transpose_halves(load(m, g), load(m, g + W), load(m, g + 2 * W), load(m, g + 3 * W))
-        _add_two(ints, r, 0, emissions, u0)
-        _add_two(ints, r, 1, emissions, u1)
-        _add_two(ints, r, 2, emissions, u2)
-        _add_two(ints, r, 3, emissions, u3)
         return
     for c in range(0, width, W):
         f = g + c * W
@@ -340,14 +319,6 @@ def _scatter(at, m, ints, t, careful, emissions):
 
 
 @inlined
-def _add_two(ints, r, lane, emissions, v):
-    """Add four states of a lane, and of the fourth lane after it, to their output rows."""
-    low = element(ints, r + lane) + element(ints, TO_OUTPUT + lane)
-    high = element(ints, r + lane + HALF) + element(ints, TO_OUTPUT + lane + HALF)
-    add_pair(emissions, low * emissions.shape[1], high * emissions.shape[1], v)
-
-
-@inlined
 def _add_one(ints, r, lane, emissions, column, v):
     """Add eight states of a lane to its output row from the given column."""
     row = (element(ints, r + lane) + element(ints, TO_OUTPUT + lane)) * emissions.shape[1] + column
@@ -355,7 +326,7 @@ def _add_one(ints, r, lane, emissions, column, v):
 
 
 @kernel
-def _flush(at, m, steps):
+def flush(at, m, steps):
     """Add sum_t alpha_t(k) weighted_{t+1}(j) over the gathered steps to the pair counts, two by two states."""
     line = at.quad * W
     for k in range(0, at.n * W, 2 * W):
@@ -375,7 +346,7 @@ def _flush(at, m, steps):
 
 
 @kernel
-def _leave(problem, job, at, m, ints, out):
+def leave(problem, job, at, m, ints, out):
     """Add start and pair derivatives of the lanes to their slots; mark lanes in which anything overflowed."""
     for lane in range(W):
         i, slot, total = ints[OBJECT + lane], ints[SLOT + lane], 0.0

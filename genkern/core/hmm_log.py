@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from genkern.core.hmm_reference import row_of
-from genkern.core.jit import jit
+from genkern.core.jit import inlined, jit
 from genkern.core.logs import log_sum
 
 LARGEST = np.finfo(np.float64).max
@@ -19,6 +19,21 @@ LARGEST = np.finfo(np.float64).max
 def capped_exp(x):
     """Return exp(x), at most the largest float64."""
     return min(np.exp(x), LARGEST)
+
+
+@inlined
+def log_factor(problem, row, k):
+    """Return the logarithm of an emission factor without the shift of its row."""
+    return problem.logs[row, k] - problem.shift[row] if len(problem.logs) else np.log(problem.table[row, k])
+
+
+@jit
+def log_factors(problem, row):
+    """Return the logarithms (n,) of the emission factors of a row without its shift."""
+    factors = np.empty(problem.table.shape[1])
+    for k in range(len(factors)):
+        factors[k] = log_factor(problem, row, k)
+    return factors
 
 
 @jit
@@ -38,7 +53,7 @@ def forward(problem, i, pred):
                     terms[j] = alpha[j] + A[j, k]
                 pred[t, k] = log_sum(terms)
         for k in range(n):
-            alpha[k] = pred[t, k] + np.log(problem.table[row, k])
+            alpha[k] = pred[t, k] + log_factor(problem, row, k)
         shift += problem.shift[row]
     for k in range(n):
         terms[k] = alpha[k] + np.log(problem.end[chain, k])
@@ -62,7 +77,7 @@ def backward(problem, i, beta):
                     terms[j] = A[k, j] + weighted[j]
                 beta[t, k] = log_sum(terms)
         for k in range(n):
-            weighted[k] = beta[t, k] + np.log(problem.table[row, k])
+            weighted[k] = beta[t, k] + log_factor(problem, row, k)
     for k in range(n):
         terms[k] = np.log(problem.start[chain, k]) + weighted[k]
     return log_sum(terms)
@@ -82,10 +97,12 @@ def add_gradients(problem, i, slot, out):
         row, target = row_of(problem, i, first + t), first + t
         if len(problem.codes):
             target = slot * symbols + problem.codes[first + t]
-        b = np.log(problem.table[row])
-        before = np.log(problem.table[row_of(problem, i, first + t - 1)]) if t > 0 else b
+        b = log_factors(problem, row)
+        before = log_factors(problem, row_of(problem, i, first + t - 1)) if t > 0 else b
         for k in range(n):
-            derivative = capped_exp(pred[t, k] + beta[t, k] - total)
+            # The derivative by the factor in the table: times that one it is the posterior, also where it was raised.
+            raised = np.log(problem.table[row, k]) - b[k] if len(problem.logs) and b[k] > -np.inf else 0.0
+            derivative = capped_exp(pred[t, k] + beta[t, k] - total - raised)
             out.emissions[target, k] = min(out.emissions[target, k] + derivative, LARGEST)
             if t == 0:
                 derivative = capped_exp(b[k] + beta[0, k] - total)
@@ -94,7 +111,7 @@ def add_gradients(problem, i, slot, out):
             for j in range(n):
                 derivative = capped_exp(pred[t - 1, k] + before[k] + b[j] + beta[t, j] - total)
                 out.transitions[slot, k, j] = min(out.transitions[slot, k, j] + derivative, LARGEST)
-    b = np.log(problem.table[row_of(problem, i, last - 1)])
+    b = log_factors(problem, row_of(problem, i, last - 1))
     for k in range(n):
         derivative = capped_exp(pred[last - first - 1, k] + b[k] - total)
         out.end[slot, k] = min(out.end[slot, k] + derivative, LARGEST)
@@ -113,8 +130,8 @@ def fill_marginals(problem, i, gamma, xi):
         return
     A = np.log(problem.transitions[chain])
     for t in range(last - first):
-        b = np.log(problem.table[row_of(problem, i, first + t)])
-        before = np.log(problem.table[row_of(problem, i, first + t - 1)]) if t > 0 else b
+        b = log_factors(problem, row_of(problem, i, first + t))
+        before = log_factors(problem, row_of(problem, i, first + t - 1)) if t > 0 else b
         for k in range(n):
             gamma[first + t, k] = np.exp(pred[t, k] + b[k] + beta[t, k] - total)
             if t > 0 and len(xi):

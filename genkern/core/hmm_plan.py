@@ -8,16 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genkern.core.hmm_lanes import width_of
+from genkern.core.hmm_quads import QUAD
 from genkern.core.hmm_states import padded
 from genkern.core.hmm_types import Ints
 from genkern.core.simd import W
 
-LANES, BLOCKS, SINGLE = "lanes", "blocks", "single"
+QUADS, LANES, BLOCKS, SINGLE = "quads", "lanes", "blocks", "single"
 
-# Most states for which a lane is a sequence, as measured. Above, one shared chain pays as products of matrices; chains
-# of their own have no product to share, and go on in lanes while their parameters fit the first-level cache.
-SHARED_LANES = 4
+# Most states of own chains for which a lane is a sequence: while their parameters fit the first-level cache. One chain
+# that all share pays as products of matrices as soon as there are more states than a quad has.
 OWN_LANES = 16
 
 LARGEST_BLOCK = 1 << 25  # most doubles kept for the messages of eight sequences; longer ones come one by one
@@ -49,9 +48,11 @@ def layout_of(n: int, length: int, own: bool) -> str:
     """
     if n * length * 2 * W > LARGEST_BLOCK:
         return SINGLE
+    if n <= QUAD:
+        return QUADS
     if own:
         return LANES if n <= OWN_LANES else SINGLE
-    return LANES if n <= SHARED_LANES else BLOCKS
+    return BLOCKS
 
 
 def plan(offsets: Ints, n: int, own: bool, total_size: int) -> Plan:
@@ -96,9 +97,10 @@ def _part(layout: str, objects: Ints, lengths: Ints, chunks: int) -> Part:
 
 def width(plan: Plan, n: int, symbols: int) -> int:
     """Return how many columns rows of emission derivatives need for all of the plan's layouts to write them."""
-    if any(part.layout != LANES for part in plan.parts):
-        return padded(n)
-    return width_of(n) if symbols else n
+    layouts = {part.layout for part in plan.parts}
+    if symbols:
+        return QUAD if layouts == {QUADS} else padded(n)
+    return n if layouts <= {QUADS, LANES} else padded(n)
 
 
 def split(part: Part, tasks: int) -> list[Ints]:

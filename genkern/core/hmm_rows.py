@@ -99,8 +99,8 @@ def sum_of_emissions(problem, job, i, emissions):
 
 
 @kernel
-def enter(problem, job, block, ints):
-    """Fill the integers of a block; lanes ascend by length, and empty ones have length zero."""
+def enter(problem, job, block, ints, with_rows):
+    """Fill the integers of a block, table rows if wanted; lanes ascend by length, and empty ones have length zero."""
     chains, coded = len(problem.start), len(problem.codes) > 0
     symbols, last = len(problem.table) // chains, job.members[block, W - 1]
     ints[LAST_ROW], longest = 0, problem.offsets[last + 1] - problem.offsets[last]
@@ -114,6 +114,8 @@ def enter(problem, job, block, ints):
         ints[LENGTH + lane] = 0 if empty else length
         ints[SLOT + lane] = job.slots[i]
         ints[TO_OUTPUT + lane] = (job.slots[i] - chain) * symbols if coded else 0
+        if not with_rows:
+            continue
         if coded:
             codes, base = problem.codes[first : first + length], chain * symbols
             for t in range(length):

@@ -20,8 +20,10 @@ from genkern.core.hmm_states import (
     padded,
     places,
     row_times,
+    row_times_four,
+    row_times_three,
 )
-from genkern.core.jit import kernel
+from genkern.core.jit import inlined, kernel
 from genkern.core.simd import W, broadcast, horizontal_sum, load, store, zero
 from genkern.core.simd_shuffle import exponent, inverse_power
 
@@ -29,13 +31,15 @@ from genkern.core.simd_shuffle import exponent, inverse_power
 class Single(NamedTuple):
     """Sizes of one sequence, and where its arrays begin in the buffer.
 
-    n states; width: padded; chunk: steps of outer products gathered; stride: 1 if the messages of all steps are kept, 0
-    if only one. A, T: the packed transition matrix and its transpose; b: emission factors of one step (width,); now (2,
-    width): this and the last step's message; arriving (width,): the future of the end; pred (steps, width); scale
-    (steps,); alpha, weighted (chunk + 1, width); pairs (width, width).
+    n states; rows: their number rounded up to a multiple of four, width: of eight; chunk: steps of outer products
+    gathered; stride: 1 if the messages of all steps are kept, 0 if only one. A, T: the packed transition matrix and its
+    transpose; b: emission factors of one step (width,); now (2, width): this and the last step's message; arriving
+    (width,): the future of the end; pred (steps, width); scale (steps,); alpha, weighted (chunk + 1, width); pairs
+    (width, width).
     """
 
     n: int
+    rows: int
     width: int
     chunk: int
     stride: int
@@ -53,11 +57,11 @@ class Single(NamedTuple):
 
 def single_of(n: int, steps: int, keep: bool, symbols: int) -> tuple[Single, int, int]:
     """Return the places of a sequence's arrays, and how many doubles and integers they take, for any symbols."""
-    width, chunk, kept = padded(n), chunk_of(n), steps if keep else 1
+    rows, width, chunk, kept = -(-n // 4) * 4, padded(n), chunk_of(n), steps if keep else 1
     gathered, pairs = ((chunk + 1) * width, width * width) if keep else (0, 0)
-    counts = [n * width, n * width, width, 2 * width, width, kept * width, kept, gathered, gathered, pairs]
+    counts = [rows * width, rows * width, width, 2 * width, width, kept * width, kept, gathered, gathered, pairs]
     starts, total = places(counts)
-    return Single(n, width, chunk, int(keep), *starts), total, 0
+    return Single(n, rows, width, chunk, int(keep), *starts), total, 0
 
 
 @kernel
@@ -69,8 +73,8 @@ def single_pass(problem, rows, job, out, at, m, ints):
             if i < 0:
                 continue
             if own or not packed:
-                pack(problem.transitions[i if own else 0], False, m, at.A)
-                pack(problem.transitions[i if own else 0], True, m, at.T)
+                pack(problem.transitions[i if own else 0], False, at.rows, m, at.A)
+                pack(problem.transitions[i if own else 0], True, at.rows, m, at.T)
                 packed = True
             _forward(problem, rows, i, at, m, out.log_prob)
             if job.derivatives and not np.isnan(out.log_prob[i]):
@@ -90,15 +94,12 @@ def _forward(problem, rows, i, at, m, log_prob):
     for t in range(last - first):
         pred = at.pred + t * at.stride * at.width
         copy_row(rows, row_of(problem, i, first + t), n, m, at.b)
-        then, now, total = now, 2 * at.now + at.width - now, zero()
+        then, now = now, 2 * at.now + at.width - now
         for k in range(n if t == 0 else 0):
             m[pred + k] = problem.start[chain, k]
-        for c in range(0, at.width, W):
-            p = row_times(m, then, at.A + c * n, n, zero()) if t > 0 else load(m, pred + c)
-            a = p * load(m, at.b + c)
-            store(m, pred + c, p)
-            store(m, now + c, a)
-            total = total + a
+        total = _ahead(at, m, then, now, pred) if t > 0 else _emit(at, m, 0, now, pred, load(m, pred))
+        for c in range(W, at.width if t == 0 else 0, W):
+            total = total + _emit(at, m, c, now, pred, load(m, pred + c))
         m[at.scale + t * at.stride] = 1.0
         if t % STRIDE == STRIDE - 1:
             mass = horizontal_sum(total)
@@ -120,6 +121,35 @@ def _forward(problem, rows, i, at, m, log_prob):
     log_prob[i] = np.log(final) + LOG_2 * power + (sum_of_shifts(problem, i) if rows.has_shift else 0.0)
 
 
+@inlined
+def _ahead(at, m, then, now, pred):
+    """Take the message one step on; return the sum of its vectors. Panels go by four or three as far as they do."""
+    c, rows, total = 0, at.rows, zero()
+    while at.width - c >= 4 * W:
+        p, q, r, s = row_times_four(m, then, at.A + c * rows, rows, (zero(), zero(), zero(), zero()))
+        total = total + (_emit(at, m, c, now, pred, p) + _emit(at, m, c + W, now, pred, q))
+        total = total + (_emit(at, m, c + 2 * W, now, pred, r) + _emit(at, m, c + 3 * W, now, pred, s))
+        c += 4 * W
+    if at.width - c == 3 * W:
+        p, q, r = row_times_three(m, then, at.A + c * rows, rows, (zero(), zero(), zero()))
+        total = total + (_emit(at, m, c, now, pred, p) + _emit(at, m, c + W, now, pred, q))
+        total = total + _emit(at, m, c + 2 * W, now, pred, r)
+        c += 3 * W
+    while c < at.width:
+        total = total + _emit(at, m, c, now, pred, row_times(m, then, at.A + c * rows, rows, zero()))
+        c += W
+    return total
+
+
+@inlined
+def _emit(at, m, c, now, pred, predicted):
+    """Store eight predicted masses, and the same times their emission factors; return these."""
+    message = predicted * load(m, at.b + c)
+    store(m, pred + c, predicted)
+    store(m, now + c, message)
+    return message
+
+
 @kernel
 def _backward(problem, rows, job, i, at, m, emissions):
     """Run the backward pass: emission derivatives go to the output, pair counts to ``pairs``."""
@@ -135,10 +165,7 @@ def _backward(problem, rows, job, i, at, m, emissions):
         copy_row(rows, source, n, m, at.b)
         to = (source + to_output) * emissions.shape[1]
         row = Row(at.pred + t * width, at.b, at.alpha + place * width, left + width, to)
-        inverse = broadcast(m[at.scale + t])
-        for c in range(0, width, W):
-            future = row_times(m, left, at.T + c * n, n, load(m, at.arriving + c))
-            combine(m, emissions, row, c, c, future, inverse)
+        _back(at, m, emissions, left, row, broadcast(m[at.scale + t]))
         if t == problem.offsets[i + 1] - first - 1:
             clear(m, at.arriving, width)
         place += 1
@@ -150,6 +177,34 @@ def _backward(problem, rows, job, i, at, m, emissions):
     add_outer(m, at.alpha, at.weighted, at.pairs, width, place, width, W)
     for c in range(0, width, W):
         store(m, at.now + c, load(m, at.weighted + place * width + c))
+
+
+@inlined
+def _back(at, m, emissions, left, row, inverse):
+    """Take the future one step back and combine it with past and present. Panels go as in _ahead."""
+    c, rows = 0, at.rows
+    while at.width - c >= 4 * W:
+        end = at.arriving + c
+        four = load(m, end), load(m, end + W), load(m, end + 2 * W), load(m, end + 3 * W)
+        p, q, r, s = row_times_four(m, left, at.T + c * rows, rows, four)
+        combine(m, emissions, row, c, c, p, inverse)
+        combine(m, emissions, row, c + W, c + W, q, inverse)
+        combine(m, emissions, row, c + 2 * W, c + 2 * W, r, inverse)
+        combine(m, emissions, row, c + 3 * W, c + 3 * W, s, inverse)
+        c += 4 * W
+    if at.width - c == 3 * W:
+        end = at.arriving + c
+        p, q, r = row_times_three(
+            m, left, at.T + c * rows, rows, (load(m, end), load(m, end + W), load(m, end + 2 * W))
+        )
+        combine(m, emissions, row, c, c, p, inverse)
+        combine(m, emissions, row, c + W, c + W, q, inverse)
+        combine(m, emissions, row, c + 2 * W, c + 2 * W, r, inverse)
+        c += 3 * W
+    while c < at.width:
+        future = row_times(m, left, at.T + c * rows, rows, load(m, at.arriving + c))
+        combine(m, emissions, row, c, c, future, inverse)
+        c += W
 
 
 @kernel

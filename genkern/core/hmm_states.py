@@ -42,12 +42,12 @@ def places(counts: list[int]) -> tuple[list[int], int]:
 
 
 @kernel
-def pack(matrix, transposed, m, to):
-    """Copy a matrix (n, n), or its transpose, into panels of eight columns; padding columns are left alone."""
+def pack(matrix, transposed, rows, m, to):
+    """Copy a matrix (n, n), or its transpose, into panels (rows, 8) of eight columns; padding is left alone."""
     n = len(matrix)
     for k in range(n):
         for j in range(n):
-            m[to + (j // W * n + k) * W + j % W] = matrix[j, k] if transposed else matrix[k, j]
+            m[to + (j // W * rows + k) * W + j % W] = matrix[j, k] if transposed else matrix[k, j]
 
 
 @inlined
@@ -83,19 +83,48 @@ def rows_times(m, left, panel, n, sums):
 
 
 @inlined
-def row_times(m, left, panel, n, start):
-    """Return eight sums plus the row at ``left`` times a panel (n, 8), by four interleaved partial sums."""
+def row_times(m, left, panel, rows, start):
+    """Return eight sums plus the row at ``left`` times a panel (rows, 8), by four interleaved partial sums.
+
+    The rows are a multiple of four: those beyond the states, and their factors, are zero.
+    """
     a, b, c, d = start, zero(), zero(), zero()
-    whole = n - n % 4
-    for k in range(0, whole, 4):
+    for k in range(0, rows, 4):
         at = panel + k * W
         a = multiply_add(broadcast(element(m, left + k)), load(m, at), a)
         b = multiply_add(broadcast(element(m, left + k + 1)), load(m, at + W), b)
         c = multiply_add(broadcast(element(m, left + k + 2)), load(m, at + 2 * W), c)
         d = multiply_add(broadcast(element(m, left + k + 3)), load(m, at + 3 * W), d)
-    for k in range(whole, n):
-        a = multiply_add(broadcast(element(m, left + k)), load(m, panel + k * W), a)
     return (a + b) + (c + d)
+
+
+@inlined
+def row_times_three(m, left, panel, rows, starts):
+    """Return what row_times does for three neighbouring panels, by two interleaved partial sums each."""
+    a, b, c = starts
+    x, y, z = zero(), zero(), zero()
+    apart = rows * W
+    for k in range(0, rows, 2):
+        factor, at = broadcast(element(m, left + k)), panel + k * W
+        a, b = multiply_add(factor, load(m, at), a), multiply_add(factor, load(m, at + apart), b)
+        c = multiply_add(factor, load(m, at + 2 * apart), c)
+        factor, at = broadcast(element(m, left + k + 1)), at + W
+        x, y = multiply_add(factor, load(m, at), x), multiply_add(factor, load(m, at + apart), y)
+        z = multiply_add(factor, load(m, at + 2 * apart), z)
+    return a + x, b + y, c + z
+
+
+@inlined
+def row_times_four(m, left, panel, rows, starts):
+    """Return what row_times does for four neighbouring panels, by one sum each: enough to fill all registers."""
+    a, b, c, d = starts
+    apart = rows * W
+    for k in range(rows):
+        factor, at = broadcast(element(m, left + k)), panel + k * W
+        a, b = multiply_add(factor, load(m, at), a), multiply_add(factor, load(m, at + apart), b)
+        c = multiply_add(factor, load(m, at + 2 * apart), c)
+        d = multiply_add(factor, load(m, at + 3 * apart), d)
+    return a, b, c, d
 
 
 @inlined

@@ -37,11 +37,14 @@ class Evidence(NamedTuple):
     table : (P * M, n) for symbols, (N, n) for one row per position; non-negative and finite.
     shift : (P * M,) or (N,), logarithms taken out of the rows.
     codes : (N,) int32 symbols in 0..M-1, or None.
+    logs : (N, n), the logarithms of the factors, or None. They are needed, and can be given only for one row per
+        position, where the table had to raise factors that vanish beside the largest of their row (``scaled_rows``).
     """
 
     table: Floats
     shift: Floats
     codes: NDArray[np.int32] | None
+    logs: Floats | None = None
 
 
 class Gradients(NamedTuple):
@@ -82,7 +85,7 @@ class Gradients(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Chains, evidence and offsets as contiguous arrays for compiled code; no codes are an empty array."""
+    """Chains, evidence and offsets as contiguous arrays for compiled code; no codes or logs are empty arrays."""
 
     start: Floats
     transitions: Floats
@@ -91,11 +94,13 @@ class Problem(NamedTuple):
     shift: Floats
     codes: NDArray[np.int32]
     offsets: Ints
+    logs: Floats
 
 
 def as_problem(chains: Chains, evidence: Evidence, offsets: Ints) -> Problem:
     """Return the inputs as contiguous arrays of fixed types, so that compiled code has one signature."""
     codes = np.empty(0, np.int32) if evidence.codes is None else evidence.codes
+    logs = np.empty((0, 0)) if evidence.logs is None else evidence.logs
     return Problem(
         read_only(np.ascontiguousarray(chains.start, np.float64)),
         read_only(np.ascontiguousarray(chains.transitions, np.float64)),
@@ -104,6 +109,7 @@ def as_problem(chains: Chains, evidence: Evidence, offsets: Ints) -> Problem:
         read_only(np.ascontiguousarray(evidence.shift, np.float64)),
         read_only(np.ascontiguousarray(codes, np.int32)),
         read_only(np.ascontiguousarray(offsets, np.int64)),
+        read_only(np.ascontiguousarray(logs, np.float64)),
     )
 
 

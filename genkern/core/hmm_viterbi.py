@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from genkern.core.hmm_log import log_factor
 from genkern.core.hmm_reference import row_of
 from genkern.core.jit import jit
 
@@ -28,7 +29,7 @@ def viterbi_of(problem, path, log_prob):
                         if best[j] + A[k, j] > top:
                             top = best[j] + A[k, j]
                             back[t, k] = j
-                here[k] = top + np.log(problem.table[row, k])
+                here[k] = top + log_factor(problem, row, k)
             best, here = here, best
             shift += problem.shift[row]
         state = 0

@@ -19,16 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.core.jit import jit
+from genkern.core.kmers_shares import choices_of, spread_dense, spread_sparse
+from genkern.core.simd import count_ones, trailing_zeros
 
 Floats = NDArray[np.float64]
 Ints = NDArray[Any]
 
-SPELLINGS = 4096  # words that one window may spell in a sparse result
 CHUNK = 1024  # windows whose words are made at a time, in the first-level cache
 DIGIT = 11  # bits sorted at a time, at most
+PAIRED = 1024  # words, one longer, up to which two windows are counted in one
+GATHERED = 1024  # words up to which a row is counted in the cache, and written once
+MARKED = 1 << 14  # words up to which a sparse row is counted in the cache, not sorted
 
 
-def kmer_counts(codes: Ints, offsets: Ints, m: int, k: int, members: Floats | None = None) -> Floats:
+def kmer_counts(
+    codes: Ints, offsets: Ints, m: int, k: int, members: Floats | None = None, dtype: Any = np.float64
+) -> NDArray[Any]:
     """Return the counts as a dense array.
 
     Parameters
@@ -41,56 +47,57 @@ def kmer_counts(codes: Ints, offsets: Ints, m: int, k: int, members: Floats | No
         Size of the alphabet, length of the words.
     members : ndarray (M, m), optional
         0/1: what a code may stand for. Needed where codes are ambiguous.
+    dtype : data type, default=float64
+        Of the counts. Integers must hold the longest sequence's, and cannot hold the shares of ambiguous windows.
 
     Returns
     -------
     ndarray (n, m**k)
     """
     codes, offsets = _check(codes, offsets, m, k)
-    counts = np.empty((len(offsets) - 1, m**k))
-    if not _count_dense(codes, offsets, (m, k), np.empty(CHUNK, _word_kind(m**k)), counts):
-        counts[:] = 0.0
-        _spread_dense(codes, offsets, (m, k), *_choices(codes, offsets, m, members), counts)
+    _check_dtype(offsets, k, dtype)
+    counts = np.zeros((len(offsets) - 1, m**k), dtype)
+    words: Ints = np.empty(CHUNK, _word_kind(m**k))
+    if m ** (k + 1) <= PAIRED:
+        plain = _count_pairs(codes, offsets, (m, k), words, counts)
+    elif m**k <= GATHERED:
+        plain = _count_gathered(codes, offsets, (m, k), words, counts)
+    else:
+        plain = _count_dense(codes, offsets, (m, k), words, counts)
+    if not plain:
+        _refuse_shares(dtype)
+        counts[:] = 0
+        spread_dense(codes, offsets, (m, k), *choices_of(codes, offsets, m, members), counts)
     return counts
 
 
-def kmer_sparse(codes: Ints, offsets: Ints, m: int, k: int, members: Floats | None = None) -> tuple[Floats, Ints, Ints]:
+def kmer_sparse(
+    codes: Ints, offsets: Ints, m: int, k: int, members: Floats | None = None, dtype: Any = np.float64
+) -> tuple[NDArray[Any], Ints, Ints]:
     """Return the counts as data, indices and indptr of a CSR matrix (n, m**k), indices sorted; see kmer_counts.
 
     A window of ambiguous symbols that may spell more than 4096 words is refused: its row would not be sparse.
     """
     codes, offsets = _check(codes, offsets, m, k)
+    _check_dtype(offsets, k, dtype)
     kind = _index_kind(max(m**k, len(codes)))
-    data: Floats = np.empty(len(codes))
-    indices: Ints = np.empty(len(codes), kind)
+    data: NDArray[Any] = np.empty(len(codes) + 4, dtype)
+    indices: Ints = np.empty(len(codes) + 4, kind)
     indptr: Ints = np.zeros(len(offsets), kind)
-    words: Ints = np.empty((2, int(np.diff(offsets).max(initial=0))), _word_kind(m**k))
-    if _count_sparse(codes, offsets, (m, k, *_digits(m**k)), words, data, indices, indptr):
+    if m**k <= MARKED:
+        words: Ints = np.empty(CHUNK, _word_kind(m**k))
+        table: Ints = np.zeros(m**k, np.uint16 if np.diff(offsets).max(initial=0) < 2**16 else np.int64)
+        plain = _count_marked(codes, offsets, (m, k), words, table, data, indices, indptr)
+    else:
+        words = np.empty((2, int(np.diff(offsets).max(initial=0))), _word_kind(m**k))
+        plain = _count_sparse(codes, offsets, (m, k, *_digits(m**k)), words, data, indices, indptr)
+    if plain:
         # Views: what lies behind was never touched and takes no memory.
         return data[: indptr[-1]], indices[: indptr[-1]], indptr
-    data, indices, indptr = _spread_sparse(codes, offsets, m, k, *_choices(codes, offsets, m, members))
-    kind = _index_kind(max(m**k, len(data)))
-    return data, indices.astype(kind), indptr.astype(kind)
-
-
-def _spread_sparse(codes: Ints, offsets: Ints, m: int, k: int, first: Ints, choices: Ints) -> tuple[Floats, Ints, Ints]:
-    """Return data, indices and indptr where codes are ambiguous: all spellings, sorted and summed up."""
-    room = _spellings(codes, offsets, k, first)
-    if (room < 0).any():
-        i = int(np.argmax(room < 0))
-        raise ValueError(
-            f"kmer_sparse: sequence {i} has a window of {k} symbols, from position {-room[i] - 1} on, so ambiguous "
-            f"that it may spell more than {SPELLINGS} words. Take a smaller k, a dense result, or cut the sequence "
-            "there."
-        )
-    rows = np.repeat(np.arange(len(room)), room)
-    words, weights = np.empty(len(rows), dtype=np.int64), np.empty(len(rows))
-    _spell_all(codes, offsets, (m, k), first, choices, words, weights)
-    order = np.lexsort((words, rows))
-    rows, words, weights = rows[order], words[order], weights[order]
-    new = np.flatnonzero(np.diff(rows, prepend=-1) | np.diff(words, prepend=-1))
-    data = np.add.reduceat(weights, new) if len(new) else weights
-    return data, words[new], np.searchsorted(rows[new], np.arange(len(room) + 1))
+    _refuse_shares(dtype)
+    shares, indices, indptr = spread_sparse(codes, offsets, m, k, *choices_of(codes, offsets, m, members))
+    kind = _index_kind(max(m**k, len(shares)))
+    return shares.astype(dtype, copy=False), indices.astype(kind), indptr.astype(kind)
 
 
 def _check(codes: Ints, offsets: Ints, m: int, k: int) -> tuple[Ints, Ints]:
@@ -103,6 +110,29 @@ def _check(codes: Ints, offsets: Ints, m: int, k: int) -> tuple[Ints, Ints]:
     if len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(codes) or (np.diff(offsets) < 0).any():
         raise ValueError(f"kmer_counts: offsets must rise from 0 to {len(codes)}. Got {offsets}.")
     return np.ascontiguousarray(codes, dtype=np.int32).view(np.uint32), offsets
+
+
+def _check_dtype(offsets: Ints, k: int, dtype: Any) -> None:
+    """Refuse a data type that could not hold the counts of the longest sequence."""
+    kind = np.dtype(dtype)
+    if kind.kind not in "fiu":
+        raise ValueError(f"kmer_counts: dtype must be of floats or integers. Got {kind}.")
+    most = int(np.diff(offsets).max(initial=0)) - k + 1
+    largest = np.iinfo(kind).max if kind.kind in "iu" else 2 ** (np.finfo(kind).nmant + 1)
+    if most > largest:
+        i = int(np.argmax(np.diff(offsets)))
+        raise ValueError(
+            f"kmer_counts: {kind} counts up to {largest}. Got {most} words in sequence {i}; take a larger dtype."
+        )
+
+
+def _refuse_shares(dtype: Any) -> None:
+    """Refuse integers for shares of ambiguous windows."""
+    if np.dtype(dtype).kind != "f":
+        raise ValueError(
+            f"kmer_counts: ambiguous symbols share a window among words, so counts are no integers. Got dtype "
+            f"{np.dtype(dtype)}; take a dtype of floats."
+        )
 
 
 def _index_kind(largest: int) -> type:
@@ -120,23 +150,6 @@ def _digits(words: int) -> tuple[int, int]:
     bits = max(1, (words - 1).bit_length())
     digits = -(-bits // DIGIT)
     return digits, -(-bits // digits)
-
-
-def _choices(codes: Ints, offsets: Ints, m: int, members: Floats | None) -> tuple[Ints, Ints]:
-    """Return for M codes where their members begin, (M + 1,), and the members one after the other."""
-    if members is None or codes.max() >= len(members):
-        known = m if members is None else len(members)
-        at = int(np.argmax(codes >= known))
-        i = int(np.searchsorted(offsets, at, side="right")) - 1
-        raise ValueError(
-            f"kmer_counts: codes must be 0, ..., {known - 1}. Got {codes.view(np.int32)[at]} in sequence {i}, "
-            f"position {at - offsets[i]}; codes of ambiguous symbols need members."
-        )
-    rows, choices = np.nonzero(members)
-    first = np.searchsorted(rows, np.arange(len(members) + 1))
-    if (np.diff(first) == 0).any():
-        raise ValueError(f"kmer_counts: code {int(np.argmin(np.diff(first)))} has no members.")
-    return first.astype(np.int64), choices.astype(np.int64)
 
 
 @jit
@@ -162,9 +175,24 @@ def _words(codes, start, count, m, k, words):
 
 @jit
 def _count_dense(codes, offsets, size, words, counts):
-    """Set counts, (n, m**k), and return whether no code was ambiguous; size: m, k; words: (CHUNK,)."""
+    """Add to counts, (n, m**k), in place; return whether no code was ambiguous; size: m, k; words: (CHUNK,)."""
     m, k = size
-    # A small table of integers stays in the cache, and counts are written once, in order.
+    for i in range(len(offsets) - 1):
+        if not _is_plain(codes, offsets[i], offsets[i + 1], m):
+            return False
+        row = counts[i]
+        for start in range(offsets[i], offsets[i + 1] - k + 1, CHUNK):
+            count = min(CHUNK, offsets[i + 1] - k + 1 - start)
+            _words(codes, start, count, m, k, words)
+            for t in range(count):
+                row[words[t]] += 1
+    return True
+
+
+@jit
+def _count_gathered(codes, offsets, size, words, counts):
+    """Set counts as _count_dense does, each row from a small table of integers that stays in the cache."""
+    m, k = size
     table = np.empty(counts.shape[1], np.int32)
     for i in range(len(offsets) - 1):
         if not _is_plain(codes, offsets[i], offsets[i + 1], m):
@@ -177,6 +205,82 @@ def _count_dense(codes, offsets, size, words, counts):
                 table[words[t]] += 1
         for word in range(len(table)):
             counts[i, word] = table[word]
+    return True
+
+
+@jit
+def _count_pairs(codes, offsets, size, words, counts):
+    """Set counts as _count_dense does, two overlapping windows at a time.
+
+    These are a word of k symbols and the symbol behind it, which stand at (symbol, word) of a table that fits the
+    cache. Its sums over the last symbols count the first windows of pairs, those over the first symbols the second.
+    """
+    m, k = size
+    all_words = counts.shape[1]
+    shorter = all_words // m
+    table, sums = np.empty((m, all_words), np.int32), np.empty(all_words, np.int32)
+    for i in range(len(offsets) - 1):
+        if not _is_plain(codes, offsets[i], offsets[i + 1], m):
+            return False
+        table[:] = 0
+        sums[:] = 0
+        flat, end = table.reshape(-1), offsets[i + 1] - k + 1
+        for start in range(offsets[i], end, CHUNK):
+            count = min(CHUNK, end - start)
+            _words(codes, start, count, m, k, words)
+            if start + count == end and count % 2:
+                count -= 1
+                sums[words[count]] += 1
+            behind = codes[start + k :]
+            for t in range(0, count, 2):
+                flat[behind[t] * all_words + words[t]] += 1
+        for last in range(m):
+            for word in range(all_words):
+                sums[word] += table[last, word]
+            for first in range(1, m):
+                for word in range(shorter):
+                    table[last, word] += table[last, first * shorter + word]
+            for word in range(shorter):
+                sums[word * m + last] += table[last, word]
+        for word in range(all_words):
+            counts[i, word] = sums[word]
+    return True
+
+
+@jit
+def _count_marked(codes, offsets, size, words, table, data, indices, indptr):
+    """Append the words of each sequence as _count_sparse does, from a table in the cache and a mark for each word.
+
+    The room of data and indices exceeds what they can hold by four.
+    """
+    m, k = size
+    marks = np.zeros((len(table) + 63) // 64, np.uint64)
+    one, first = np.uint64(1), 0
+    for i in range(len(offsets) - 1):
+        if not _is_plain(codes, offsets[i], offsets[i + 1], m):
+            return False
+        for start in range(offsets[i], offsets[i + 1] - k + 1, CHUNK):
+            count = min(CHUNK, offsets[i + 1] - k + 1 - start)
+            _words(codes, start, count, m, k, words)
+            for t in range(count):
+                word = words[t]
+                table[word] += 1
+                marks[word >> 6] |= one << np.uint64(word & 63)
+        filled = first
+        for group in range(len(marks)):
+            marked, marks[group] = marks[group], 0
+            many = count_ones(marked)
+            # Four at a time: what is too many is overwritten by those of the next group, and that costs less than
+            # to guess wrongly when a loop ends.
+            for j in range(filled, filled + many, 4):
+                for place in range(j, j + 4):
+                    indices[place] = group * 64 + trailing_zeros(marked)
+                    marked &= marked - min(one, marked)
+            filled += many
+        for place in range(first, filled):
+            data[place] = table[indices[place]]
+        table[:] = 0
+        indptr[i + 1] = first = filled
     return True
 
 
@@ -199,9 +303,9 @@ def _count_sparse(codes, offsets, size, words, data, indices, indptr):
         ordered = words[digits % 2]
         for t in range(count):
             if t > 0 and ordered[t] == ordered[t - 1]:
-                data[filled - 1] += 1.0
+                data[filled - 1] += 1
             else:
-                indices[filled], data[filled] = ordered[t], 1.0
+                indices[filled], data[filled] = ordered[t], 1
                 filled += 1
         indptr[i + 1] = filled
     return True
@@ -221,61 +325,3 @@ def _sort_digit(words, target, count, shift, bins):
         b = (words[t] >> shift) & mask
         target[bins[b]] = words[t]
         bins[b] += 1
-
-
-@jit
-def _spell(codes, at, size, first, choices, words):
-    """Set all words, in order, that the window at a position may spell, and return their number; size: m, k."""
-    m, k = size
-    words[0] = 0
-    count = 1
-    for t in range(at, at + k):
-        begin, many = first[codes[t]], first[codes[t] + 1] - first[codes[t]]
-        # From the last word to the first, so that no word is overwritten before it is prolonged.
-        for i in range(count - 1, -1, -1):
-            word = words[i] * m
-            for j in range(many - 1, -1, -1):
-                words[i * many + j] = word + choices[begin + j]
-        count *= many
-    return count
-
-
-@jit
-def _spread_dense(codes, offsets, size, first, choices, counts):
-    """Add to counts, (n, m**k), the weights of all spellings."""
-    words = np.empty(counts.shape[1], np.int64)
-    for i in range(len(offsets) - 1):
-        for t in range(offsets[i], offsets[i + 1] - size[1] + 1):
-            count = _spell(codes, t, size, first, choices, words)
-            for s in range(count):
-                counts[i, words[s]] += 1.0 / count
-
-
-@jit
-def _spell_all(codes, offsets, size, first, choices, words, weights):
-    """Set the spellings of all windows of all sequences, one after the other, and their weights."""
-    filled = 0
-    for i in range(len(offsets) - 1):
-        for t in range(offsets[i], offsets[i + 1] - size[1] + 1):
-            count = _spell(codes, t, size, first, choices, words[filled:])
-            for s in range(filled, filled + count):
-                weights[s] = 1.0 / count
-            filled += count
-
-
-@jit
-def _spellings(codes, offsets, k, first):
-    """Return the number of spellings of each sequence, or -1 - position of the first window with too many."""
-    room = np.zeros(len(offsets) - 1, np.int64)
-    for i in range(len(offsets) - 1):
-        for t in range(offsets[i], offsets[i + 1] - k + 1):
-            count = 1
-            for s in range(t, t + k):
-                count *= first[codes[s] + 1] - first[codes[s]]
-                if count > SPELLINGS:
-                    break
-            if count > SPELLINGS:
-                room[i] = offsets[i] - t - 1
-                break
-            room[i] += count
-    return room

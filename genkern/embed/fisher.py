@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from functools import cache
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import ThreadpoolController
 
-from genkern.embed.packing import allows_nan, check_estimator_of_models, pack_for
+from genkern.embed.blocks import blas, stream
+from genkern.embed.class_models import fit_models, takes_nan
+from genkern.embed.enumeration import exact_information
+from genkern.embed.packing import pack_for
 from genkern.embed.whitening import Blocks, inverse_root, inverse_scale, whitener_of
-from genkern.models.base import COORDINATES, Model
-from genkern.models.leaf import Leaf
+from genkern.models.base import COORDINATES
+from genkern.models.information import complete_information
 from genkern.objects import Packed, remember_width
 from genkern.validation import Floats, check_number, check_option
 
-INFORMATION = ("complete", "diagonal", "empirical", "identity")
+INFORMATION = ("complete", "diagonal", "empirical", "exact", "identity")
 LENGTH_POWER = {None: 0.0, "length": 1.0, "sqrt": 0.5}
 RCOND_EXACT, RCOND_EMPIRICAL = 1e-10, 1e-8  # relative size below which an eigenvalue is a rounding error
-BLOCK_POSITIONS, BLOCK_NUMBERS = 1 << 16, 1 << 22  # observations, and numbers of output, worked on at a time
 
 
 class FisherScore(TransformerMixin, BaseEstimator):
@@ -35,17 +34,20 @@ class FisherScore(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : estimator or model
+    estimator : estimator, model or dict
         What is fitted, as a clone, to all objects given to ``fit`` (``HMMEstimator(n_states=4)``), or a model
-        that is used as it is (``HMM(...)``).
-    information : {"complete", "diagonal", "empirical", "identity"}, default="complete"
+        that is used as it is (``HMM(...)``). A dict ``{label: model}`` stands for the marginal over these class
+        models with equal priors; other priors by ``ClassMixture(models, priors)``.
+    information : {"complete", "diagonal", "empirical", "exact", "identity"}, default="complete"
         The matrix I. "complete" is the information of an observer who also sees the hidden states: block
         diagonal, known in closed form, averaged over the lengths seen in ``fit``. "diagonal" is its diagonal
         (the scaling of Fisher vectors). "empirical" is the second moment of the training scores,
-        :math:`\frac1n \sum_i U_i U_i^T`, plus a ridge. "identity" is none at all, the kernel :math:`K_U`,
-        which depends on the coordinates.
+        :math:`\frac1n \sum_i U_i U_i^T`, plus a ridge. "exact" is the expectation :math:`E[U U^T]` over all
+        objects of a length, averaged over the lengths seen in ``fit``: by enumeration, hence for models of symbols
+        and short objects only (:math:`\sum_L m^L \le 2^{20}`), and refused otherwise. "identity" is none at all,
+        the kernel :math:`K_U`, which depends on the coordinates.
     coordinates : {"softmax", "ratio", "sqrt", "raw"}, default="softmax"
-        Of probabilities (see ``genkern.models.simplex``). "complete", and "empirical" without ridge, give the
+        Of probabilities (see ``genkern.models.simplex``). "complete", "exact", and "empirical" without ridge, give the
         same kernel in the first three. "raw" derivatives leave the simplex and their mean is not zero, so no
         information of the model belongs to them: they need "identity" or "empirical".
     length_norm : {None, "length", "sqrt"}, default=None
@@ -55,11 +57,16 @@ class FisherScore(TransformerMixin, BaseEstimator):
         none.
     n_jobs : int, optional
         Threads, over blocks of objects.
+    per_class : bool, default=False
+        Whether the label is a latent variable: one model is fitted to the objects of each class (which needs y), and
+        scores are those of the marginal :math:`\sum_c \alpha_c\, p(x | \theta_c)` in all its parameters, the priors
+        among them. The posterior of the labels is then an affine function of the features (Jaakkola & Haussler's
+        Theorem 1).
 
     Attributes
     ----------
     model_ : Model
-        The model behind the scores.
+        The model behind the scores; a ``ClassMixture`` if there is one per class.
     whitener_ : Whitener
         The map W, block by block.
     n_features_out_ : int
@@ -101,6 +108,7 @@ class FisherScore(TransformerMixin, BaseEstimator):
         length_norm: str | None = None,
         ridge: float = 1e-3,
         n_jobs: int | None = None,
+        per_class: bool = False,
     ):
         self.estimator = estimator
         self.information = information
@@ -108,6 +116,7 @@ class FisherScore(TransformerMixin, BaseEstimator):
         self.length_norm = length_norm
         self.ridge = ridge
         self.n_jobs = n_jobs
+        self.per_class = per_class
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model, if it is not given, and its information.
@@ -115,8 +124,8 @@ class FisherScore(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : list of n objects
-        y : None
-            Ignored.
+        y : array-like of shape (n,), optional
+            Labels, for ``per_class``; otherwise ignored.
 
         Returns
         -------
@@ -124,10 +133,7 @@ class FisherScore(TransformerMixin, BaseEstimator):
         """
         self._check_options()
         remember_width(self, X, reset=True)
-        if isinstance(self.estimator, Model):
-            self.model_: Any = self.estimator
-        else:
-            self.model_ = clone(check_estimator_of_models(self.estimator, "FisherScore")).fit(X).model_
+        self.model_ = fit_models(self.estimator, X, y, self.per_class, "FisherScore")
         packed = pack_for(self.model_, X)
         self.n_features_out_ = len(self.model_.parameter_names)
         if self.information == "identity":
@@ -135,8 +141,11 @@ class FisherScore(TransformerMixin, BaseEstimator):
         elif self.information == "empirical":
             moment = _ridged(self._second_moment(packed), self.ridge)
             blocks = [(np.arange(len(moment)), inverse_root(moment, RCOND_EMPIRICAL))]
+        elif self.information == "exact":
+            moment = exact_information(self.model_, packed, self.coordinates, self.n_jobs)
+            blocks = [(np.arange(len(moment)), inverse_root(moment, RCOND_EXACT))]
         else:
-            pairs = _complete_information(self.model_, packed.lengths, self.coordinates)
+            pairs = complete_information(self.model_, packed.lengths, self.coordinates)
             if self.information == "complete":
                 blocks = [(index, inverse_root(matrix, RCOND_EXACT)) for index, matrix in pairs]
             else:
@@ -166,7 +175,7 @@ class FisherScore(TransformerMixin, BaseEstimator):
         remember_width(self, X, reset=False)
         packed = pack_for(self.model_, X)
         features = np.zeros((packed.n_objects, self.n_features_out_))
-        with _blas().limit(limits=1, user_api="blas"):
+        with blas().limit(limits=1, user_api="blas"):
             for part, scores in self._scores(packed):
                 self.whitener_.apply(scores, out=features[part])
         return features
@@ -201,71 +210,30 @@ class FisherScore(TransformerMixin, BaseEstimator):
 
     def _scores(self, packed: Packed) -> Iterator[tuple[slice, Floats]]:
         """Yield the scores of consecutive blocks of objects, whatever n_jobs in the same order."""
-        parts = _parts(packed, self.n_features_out_)
+
+        def work(block: Packed) -> Floats:
+            scores: Floats = self.model_.log_prob_grad(block, self.coordinates)
+            return scores / block.lengths[:, None] ** power if power else scores
+
         power = LENGTH_POWER[self.length_norm]
-        if effective_n_jobs(self.n_jobs) == 1 or len(parts) == 1:
-            results: Iterator[Floats] = (_gradients(self.model_, packed, p, self.coordinates) for p in parts)
-        else:
-            tasks = (delayed(_gradients)(self.model_, packed, p, self.coordinates) for p in parts)
-            results = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(tasks)
-        for part, scores in zip(parts, results):
-            yield part, scores / packed.lengths[part, None] ** power if power else scores
+        return stream(work, packed, self.n_features_out_, self.n_jobs)
 
     def _second_moment(self, packed: Packed) -> Floats:
         """Return the mean (p, p) of the outer products of the scores."""
         total = np.zeros((self.n_features_out_, self.n_features_out_))
-        with _blas().limit(limits=1, user_api="blas"):
+        with blas().limit(limits=1, user_api="blas"):
             for _, scores in self._scores(packed):
                 total += scores.T @ scores
         return total / packed.n_objects
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = allows_nan(self.estimator)
+        tags.input_tags.allow_nan = takes_nan(self.estimator)
+        tags.target_tags.required = self.per_class
         return tags
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """Return the handle on BLAS: on small blocks its own threads only stand in the way."""
-    return ThreadpoolController()
-
-
-def _complete_information(model: Any, lengths: NDArray[np.int64], coordinates: str) -> Blocks:
-    """Return pairs (index, block) of the complete-data information, averaged over lengths."""
-    if not isinstance(model, Leaf):
-        pairs: Blocks = model.information(lengths, coordinates)
-        return pairs
-    blocks = model.stack([model]).information(np.array([lengths.mean()]), coordinates)
-    ends = np.cumsum([len(block) for block in blocks])
-    return [(np.arange(end - len(block), end), block) for end, block in zip(ends, blocks)]
 
 
 def _ridged(moment: Floats, ridge: float) -> Floats:
     """Return a second moment (p, p) with ``ridge`` times its mean diagonal added to the diagonal."""
     ridged: Floats = moment + ridge * np.trace(moment) / len(moment) * np.eye(len(moment))
     return ridged
-
-
-def _parts(packed: Packed, width: int) -> list[slice]:
-    """Return consecutive slices of objects with a bounded number of observations and of scores."""
-    most = max(1, BLOCK_NUMBERS // width)
-    parts, first = [], 0
-    while first < packed.n_objects:
-        limit = packed.offsets[first] + BLOCK_POSITIONS
-        last = int(np.searchsorted(packed.offsets, limit, side="right")) - 1
-        last = min(max(last, first + 1), first + most, packed.n_objects)
-        parts.append(slice(first, last))
-        first = last
-    return parts
-
-
-def _gradients(model: Any, packed: Packed, part: slice, coordinates: str) -> Floats:
-    """Return the scores (objects, p) of one block."""
-    try:
-        scores: Floats = model.log_prob_grad(packed.take(part), coordinates)
-    except ValueError:
-        # once more from the first object on, so that the message counts objects as the caller does
-        model.log_prob_grad(packed.take(slice(0, part.stop)), coordinates)
-        raise
-    return scores

@@ -34,6 +34,10 @@ class Spectrum(TransformerMixin, BaseEstimator):
         Whether to return a sparse CSR matrix. "auto" does for more than 4096 words.
     normalize : {None, "frequency", "l2"}, default=None
         Divide counts by the number of words in the object, or by their Euclidean norm.
+    dtype : data type, default=float64
+        Of the result. A small type of integers, such as ``"uint16"``, takes less memory and time; beware that sums and
+        products of such counts overflow, so that learners and kernels want floats. Counts that the type cannot hold,
+        and integers together with ``normalize`` or ambiguous symbols, are refused.
 
     Attributes
     ----------
@@ -62,11 +66,19 @@ class Spectrum(TransformerMixin, BaseEstimator):
            [0., 0., 0., 2.]])
     """
 
-    def __init__(self, k: int = 3, alphabet: Any = None, sparse: bool | str = "auto", normalize: str | None = None):
+    def __init__(
+        self,
+        k: int = 3,
+        alphabet: Any = None,
+        sparse: bool | str = "auto",
+        normalize: str | None = None,
+        dtype: Any = np.float64,
+    ):
         self.k = k
         self.alphabet = alphabet
         self.sparse = sparse
         self.normalize = normalize
+        self.dtype = dtype
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the alphabet, if it is not given.
@@ -86,6 +98,10 @@ class Spectrum(TransformerMixin, BaseEstimator):
             check_option(self.sparse, ("auto",), "sparse", "Spectrum, if not a bool,")
         if self.normalize is not None:
             check_option(self.normalize, ("frequency", "l2"), "normalize", "Spectrum")
+            if np.dtype(self.dtype).kind != "f":
+                raise ValueError(
+                    f"Spectrum: normalize={self.normalize!r} needs a 'dtype' of floats. Got {np.dtype(self.dtype)}."
+                )
         remember_width(self, X, reset=True)
         known: Any = pack_symbols(X, self.alphabet, "Spectrum").alphabet
         self.alphabet_, self.n_features_out_ = known, known.size**k
@@ -110,9 +126,9 @@ class Spectrum(TransformerMixin, BaseEstimator):
         arguments = (packed.values, packed.offsets, self.alphabet_.size, self.k, members)
         if self.sparse is True or (self.sparse == "auto" and self.n_features_out_ > DENSE_WORDS):
             shape = (packed.n_objects, self.n_features_out_)
-            counts: Any = sparse.csr_matrix(kmer_sparse(*arguments), shape=shape)
+            counts: Any = sparse.csr_matrix(kmer_sparse(*arguments, dtype=self.dtype), shape=shape)
         else:
-            counts = kmer_counts(*arguments)
+            counts = kmer_counts(*arguments, dtype=self.dtype)
         if self.normalize is None:
             return counts
         return scale_rows(counts, norm="l1" if self.normalize == "frequency" else "l2", copy=False)

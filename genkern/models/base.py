@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,23 +29,23 @@ class Model:
     """
 
     _fields: ClassVar[tuple[str, ...]]
+    _shared: ClassVar[tuple[str, ...]] = ()  # fields that belong to a stack as a whole, though they may be models
 
     def _freeze(self, **values: Any) -> None:
         """Store checked values once; arrays are copied, so that nobody else can change them."""
         for name, value in values.items():
-            self._hold(name, np.array(value, order="C") if isinstance(value, np.ndarray) else value)
+            self._hold(name, _each(value, lambda array: np.array(array, order="C")))
 
     @classmethod
     def _restore(cls, *values: Any) -> Self:
         """Build a value from fields that need no checking and arrays that nobody else holds or changes."""
         model = object.__new__(cls)
         for name, value in zip(cls._fields, values, strict=True):
-            model._hold(name, np.asarray(value, order="C") if isinstance(value, np.ndarray) else value)
+            model._hold(name, _each(value, lambda array: np.asarray(array, order="C")))
         return model
 
     def _hold(self, name: str, value: Any) -> None:
-        if isinstance(value, np.ndarray):
-            value.flags.writeable = False
+        _each(value, lambda array: array.setflags(write=False))
         object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -89,19 +89,30 @@ class Model:
         """Return the model (or smaller stack) at an index of the batch."""
         if not self.shape:
             raise TypeError(f"{type(self).__name__} is one model, not a stack: it cannot be indexed.")
-        return type(self)._restore(*(_slice(getattr(self, name), index) for name in self._fields))
+        return type(self)._restore(*(self._part(name, index) for name in self._fields))
+
+    def _part(self, name: str, index: Any) -> Any:
+        """Return a field at an index of the batch; what is shared, as it is."""
+        value = getattr(self, name)
+        return value if name in self._shared else _slice(value, index)
 
     @classmethod
     def stack(cls, models: Sequence[Self]) -> Self:
         """Return one stack of equally shaped models, batch ``(len(models),) + shape``."""
         if not models:
             raise ValueError(f"{cls.__name__}.stack needs at least one model. Got an empty list.")
-        return cls._restore(*(_stacked([getattr(model, name) for model in models], name) for name in cls._fields))
+        return cls._restore(
+            *(_stacked([getattr(model, name) for model in models], name, name in cls._shared) for name in cls._fields)
+        )
 
     def unstack(self) -> list[Self]:
         """Return the members of a stack along its first axis: ``[stack[0], stack[1], ...]``, but faster."""
-        members = []
-        for values in zip(*(_unstacked(getattr(self, name), len(self)) for name in self._fields), strict=True):
+        members, n = [], len(self)
+        columns = [
+            [getattr(self, name)] * n if name in self._shared else _unstacked(getattr(self, name), n)
+            for name in self._fields
+        ]
+        for values in zip(*columns, strict=True):
             model = object.__new__(type(self))
             model.__dict__.update(zip(self._fields, values))
             members.append(model)
@@ -112,34 +123,48 @@ def _restored(cls: type[Model], values: tuple[Any, ...]) -> Model:
     return cls._restore(*values)
 
 
+def _each(value: Any, function: Callable[[NDArray[Any]], Any]) -> Any:
+    """Return a field with a function applied to it if it is an array, or to each array of a tuple."""
+    if type(value) is tuple:
+        return tuple(_each(item, function) for item in value)
+    return function(value) if isinstance(value, np.ndarray) else value
+
+
 def _slice(value: Any, index: Any) -> Any:
-    if isinstance(value, Model):
-        return value[index]
-    return np.asarray(value[index]) if isinstance(value, np.ndarray) else value
+    return value[index] if isinstance(value, Model) else _each(value, lambda array: np.asarray(array[index]))
 
 
 def _unstacked(value: Any, n: int) -> Any:
     """Return n members of a field; those of an array are views of it, read-only as it is."""
     if isinstance(value, Model):
         return value.unstack()
+    if type(value) is tuple and value:
+        return list(zip(*(_unstacked(item, n) for item in value), strict=True))
     return [value[i, ...] for i in range(n)] if isinstance(value, np.ndarray) else [value] * n
 
 
-def _stacked(values: list[Any], name: str) -> Any:
+def _stacked(values: list[Any], name: str, shared: bool) -> Any:
     first = values[0]
     if isinstance(first, np.ndarray):
         shapes = {value.shape for value in values}
         if len(shapes) > 1:
             raise ValueError(f"Only models of equal shapes can be stacked. Got '{name}' of shapes {sorted(shapes)}.")
         return np.stack(values)
-    if isinstance(first, Model):
+    if isinstance(first, Model) and not shared:
         return type(first).stack(values)
+    if type(first) is tuple:
+        counts = sorted({len(value) for value in values})
+        if len(counts) > 1:
+            raise ValueError(f"Only models with equally many '{name}' can be stacked. Got {counts}.")
+        return tuple(_stacked(list(items), name, shared) for items in zip(*values, strict=True))
     if any(value != first for value in values):
         raise ValueError(f"Only models with the same '{name}' can be stacked. Got {first!r} and others.")
     return first
 
 
 def _brief(value: Any) -> str:
+    if type(value) is tuple:
+        return f"({', '.join(map(_brief, value))}{',' * (len(value) == 1)})"
     return str(value.shape) if isinstance(value, np.ndarray) else repr(value)
 
 

@@ -61,6 +61,12 @@ class Categorical(Leaf):
             logs: Floats = np.log(np.moveaxis(self._symbol_table(points), -1, 0)[points])
         return logs
 
+    def own_log_density(self, packed: Packed) -> Floats:
+        """Return (N, n): codes of object i under members [i, :]."""
+        with np.errstate(divide="ignore"):
+            logs: Floats = np.log(self._symbol_table(packed.values)[packed.owners, :, packed.values])
+        return logs
+
     def _symbol_table(self, codes: NDArray[np.int32]) -> Floats:
         """Return probabilities batch + (M,), with columns for ambiguity codes only where they occur."""
         if len(codes) == 0 or codes.max() < self.alphabet.size:

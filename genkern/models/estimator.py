@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import warnings
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 
 from genkern.models.base import Statistics
 from genkern.models.leaf import Leaf
 from genkern.objects import Packed, remember_width
-from genkern.validation import Floats
+from genkern.validation import Floats, check_option
+
+ESTIMATES = ("ml", "map", "predictive")
 
 
 class ModelEstimator(BaseEstimator):
@@ -41,11 +45,18 @@ class ModelEstimator(BaseEstimator):
 class LeafEstimator(ModelEstimator):
     """Estimator of a leaf family, alone or as the emissions of a latent model.
 
-    A family gives ``pack``, ``reference``, ``maximize_blocks`` and, if it has a prior, ``log_prior``.
+    A family gives ``pack``, ``reference``, ``maximize_blocks`` and, if it has a prior, ``log_prior`` and
+    ``predictive``; it then has a parameter ``estimate``: maximum likelihood ("ml"), the mode of the posterior
+    ("map"), or the posterior predictive distribution ("predictive"), as in Jebara, Kondor & Howard (2004), section
+    2.2.
     """
 
-    max_passes = 100  # of EM over missing entries; complete data need one
-    tolerance = 1e-10  # of a parameter between passes
+    max_passes = 1000  # of EM over missing entries; complete data need none
+    tolerance = 1e-10  # of a parameter between passes, relative to its size
+    estimate: str = "ml"  # families with a prior make it a parameter
+    # Share of a point that a first guess gives to all members alike, where EM could never come back from a member that
+    # is certain of its points.
+    softening: ClassVar[float] = 0.0
 
     def pack(self, X: Any, sequences: bool) -> Packed:
         """Encode raw objects."""
@@ -63,10 +74,35 @@ class LeafEstimator(ModelEstimator):
         """Return the log prior density up to a constant, summed over the last batch axis: batch[:-1]."""
         return np.zeros(leaf.shape[:-1])
 
-    def estimate(self, packed: Packed, weights: Floats, own: bool) -> Leaf:
+    def predictive(self, packed: Packed, own: bool) -> Leaf:
+        """Return posterior predictive distributions, a stack of batch (1,) or, if own, (n_objects, 1)."""
+        raise TypeError(f"{type(self).__name__} has no posterior predictive distribution.")
+
+    def inside_em(self, X: Any, sequences: bool) -> LeafEstimator:
+        """Return the estimator as EM on X uses it for hidden states or components, refusing what is no M-step."""
+        self._check_mode()
+        return self
+
+    def _check_estimate(self) -> None:
+        check_option(self.estimate, ESTIMATES, "estimate", type(self).__name__)
+
+    def _check_mode(self) -> None:
+        """Raise for predictive distributions, which maximise nothing."""
+        if self.estimate == "predictive":
+            raise ValueError(
+                f"{type(self).__name__}: estimate='predictive' averages over the posterior and maximises nothing, so "
+                "it cannot be the M-step of EM (hidden states, components of a mixture). Use estimate='map'."
+            )
+
+    def fit_weighted(self, packed: Packed, weights: Floats, own: bool) -> Leaf:
         """Return the stack fitted to weighted points (N, n), for each object or for all together."""
         leaf = self.reference(packed, weights.shape[1], own)
         return self.maximize_blocks(leaf.weigh(packed, weights, totals=not own), leaf)
+
+    def guess(self, packed: Packed, weights: Floats, own: bool) -> Leaf:
+        """Return the stack from which EM of a latent model starts, given an assignment (N, n) of points to members."""
+        share = self.softening / weights.shape[1] * weights.sum(axis=1, keepdims=True)
+        return self.fit_weighted(packed, (1.0 - self.softening) * weights + share, own)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit one model to the points of all bags.
@@ -88,38 +124,77 @@ class LeafEstimator(ModelEstimator):
     def fit_each(self, X: Any) -> list[Any]:
         """Return one model per bag."""
         stack = self._fit_packed(self.pack(X, sequences=False), own=True)
-        return [stack[i, 0] for i in range(len(stack))]
+        members: list[Any] = stack[:, 0].unstack()
+        return members
 
     def maximize(self, statistics: Statistics) -> Any:
         """Return the model from the statistics of bags under another, summed over their leading axis."""
+        self._check_mode()
         one = statistics.model.stack([statistics.model])
         blocks = {name: block[:, None] for name, block in statistics.total().blocks.items()}
         return self.maximize_blocks(blocks, one)[0]
 
     def _fit_packed(self, packed: Packed, own: bool) -> Any:
         """Return a stack of batch (1,) or (n_objects, 1); missing entries take EM passes."""
-        weights = np.ones((len(packed.values), 1))
-        leaf = self.estimate(packed, weights, own)
-        if not has_missing(packed):
-            return leaf
+        if self.estimate == "predictive":
+            return self.predictive(packed, own)
+        leaf = self.fit_weighted(packed, np.ones((packed.n_points, 1)), own)
+        missing = missing_points(packed)
+        return self._iterate(packed, leaf, missing, own) if missing.any() else leaf
+
+    def _iterate(self, packed: Packed, leaf: Any, missing: NDArray[np.bool_], own: bool) -> Any:
+        """Return the stack after EM over missing entries; members without any, or that have converged, leave it."""
+        active = np.arange(1)
+        if own:
+            active = np.flatnonzero(np.logical_or.reduceat(missing, packed.offsets[:-1]))
+        fields = {name: np.array(getattr(leaf, name)) for name in _arrays(leaf)}
+        current = leaf[active]
+        packed = packed.take(active) if own else packed
+        estimator = self._part(active) if own else self
         for _ in range(self.max_passes):
-            following = self.maximize_blocks(leaf.weigh(packed, weights, totals=not own), leaf)
-            moved = max(_distance(getattr(leaf, name), getattr(following, name)) for name in leaf._fields)
-            leaf = following
-            if moved < self.tolerance:
+            blocks = current.weigh(packed, np.ones((packed.n_points, 1)), totals=not own)
+            following = estimator.maximize_blocks(blocks, current)
+            for name, field in fields.items():
+                field[active] = getattr(following, name)
+            moving = np.logical_or.reduce([_moved(current, following, name, self.tolerance) for name in fields])
+            if not moving.any():
                 break
-        return leaf
+            active, current = active[moving], following[moving]
+            if own and not moving.all():
+                packed, estimator = packed.take(moving), estimator._part(moving)
+        else:
+            warnings.warn(
+                f"{type(self).__name__}: {len(active)} of {len(leaf)} fits to data with missing entries did not "
+                f"converge in {self.max_passes} passes. Leave out columns that are hardly ever observed, or use a "
+                "stronger prior.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return leaf._restore(*(fields.get(name, getattr(leaf, name)) for name in leaf._fields))
+
+    def _part(self, members: NDArray[Any]) -> Self:
+        """Return the estimator for some of the objects of a batch."""
+        return self
 
 
-def has_missing(packed: Packed) -> bool:
-    """Say whether any entry is missing or ambiguous."""
-    if packed.alphabet is None:
-        return bool(np.isnan(packed.values).any())
-    return bool((packed.values >= packed.alphabet.size).any())
+def missing_points(packed: Packed) -> NDArray[np.bool_]:
+    """Return which points (N,) are missing or ambiguous, in part or as a whole; sparse counts never are."""
+    if not isinstance(packed.values, np.ndarray):
+        return np.zeros(packed.n_points, bool)
+    entries = np.isnan(packed.values) if packed.alphabet is None else packed.values >= packed.alphabet.size
+    return entries.reshape(packed.n_points, -1).any(axis=1)
 
 
-def _distance(old: Any, new: Any) -> float:
-    return float(np.abs(new - old).max()) if isinstance(old, np.ndarray) else 0.0
+def _arrays(leaf: Leaf) -> list[str]:
+    return [name for name in leaf._fields if isinstance(getattr(leaf, name), np.ndarray)]
+
+
+def _moved(old: Leaf, new: Leaf, name: str, tolerance: float) -> NDArray[np.bool_]:
+    """Return which members moved in a field by more than a share of its size (or of one)."""
+    before, after = (getattr(leaf, name).reshape(len(old), -1) for leaf in (old, new))
+    scale = np.maximum(np.abs(after).max(axis=1), 1.0)
+    moved: NDArray[np.bool_] = np.abs(after - before).max(axis=1) >= tolerance * scale
+    return moved
 
 
 def one_hot(labels: NDArray[np.int64], n: int) -> Floats:

@@ -42,17 +42,8 @@ class Gaussian(Leaf):
     cov: Floats
 
     def __init__(self, mean: ArrayLike, cov: ArrayLike):
-        location = np.atleast_1d(check_array(mean, "mean", "Gaussian"))
-        spread = check_array(cov, "cov", "Gaussian")
-        batch, d = location.shape[:-1], location.shape[-1]
-        if spread.ndim == 0:
-            spread = np.full(batch, float(spread))
-        if spread.shape not in (batch, (*batch, d), (*batch, d, d)):
-            raise ValueError(
-                f"Gaussian: 'cov' must have shape {batch} (isotropic), {(*batch, d)} (diagonal) or {(*batch, d, d)} "
-                f"(full) for a mean of shape {location.shape}. Got {spread.shape}."
-            )
-        self._freeze(mean=location, cov=_check_spread(spread, len(batch)))
+        location, spread = check_spread(mean, cov, "cov", "Gaussian")
+        self._freeze(mean=location, cov=spread)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -128,24 +119,26 @@ class Gaussian(Leaf):
             a, b = np.tril_indices(d)
             spread = np.where(a == b, 1.0, 2.0) * matrix[..., a, b]
         else:
-            variances = self.variances
-            first = blocks["mean"] / variances
-            spread = 0.5 * (blocks["cov"] / variances**2 - blocks["weight"][..., None] / variances)
+            precision = 1.0 / self.variances
+            first = blocks["mean"] * precision
+            spread = blocks["cov"] * precision
+            spread -= blocks["weight"][..., None]
             if self.covariance_type == "isotropic":
                 spread = spread.sum(axis=-1, keepdims=True)
-            spread = spread * _spread_jacobian(self.cov, coordinates).reshape(spread.shape[1:])
+            slope = spread_jacobian(self.cov, coordinates) * 0.5 / self.cov
+            spread *= slope.reshape(spread.shape[1:])
         return np.concatenate([first.reshape(groups, -1), spread.reshape(groups, -1)], axis=1)
 
     def information(self, draws: Floats, coordinates: str) -> list[Floats]:
         """Return the blocks of means (one per member), then of covariances (one per member)."""
         if self.covariance_type == "full":
             inverse = np.linalg.inv(self.cov)
-            return [*(draws[:, None, None] * inverse), *map(_vech_information, inverse, draws)]
+            return [*(draws[:, None, None] * inverse), *map(vech_information, inverse, draws)]
         variances = self.variances
         means = [np.diag(w / v) for w, v in zip(draws, variances)]
         count = self.mean.shape[-1] if self.covariance_type == "isotropic" else 1
         spread = self.cov.reshape(len(draws), -1)
-        jacobian = _spread_jacobian(spread, coordinates)
+        jacobian = spread_jacobian(spread, coordinates)
         return means + [np.diag(0.5 * count * w * j**2 / v**2) for w, v, j in zip(draws, spread, jacobian, strict=True)]
 
     def parameters(self, coordinates: str = "softmax") -> Floats:
@@ -198,35 +191,45 @@ class Gaussian(Leaf):
         return list(draws.reshape(n, length, -1))
 
 
-def _check_spread(spread: Floats, batch: int) -> Floats:
-    """Return variances that are not negative, or symmetric positive semi-definite covariances."""
-    if spread.ndim - batch < 2:
-        if (spread < 0).any():
-            where = tuple(int(i) for i in np.argwhere(spread < 0)[0])
-            raise ValueError(f"Gaussian: variances must not be negative. Got {spread[where]:g} at index {where}.")
-        return spread
-    gap = np.abs(spread - np.swapaxes(spread, -1, -2)).max(axis=(-1, -2))
-    scale = np.abs(spread).max(axis=(-1, -2))
-    if (gap > 1e-8 * scale).any():
-        where = tuple(int(i) for i in np.argwhere(gap > 1e-8 * scale)[0])
-        raise ValueError(f"Gaussian: covariances must be symmetric. Member {where} is off by {gap[where]:g}.")
-    lowest = np.linalg.eigvalsh(spread)[..., 0]
-    if (lowest < -1e-8 * scale).any():
-        where = tuple(int(i) for i in np.argwhere(lowest < -1e-8 * scale)[0])
+def check_spread(mean: ArrayLike, spread: ArrayLike, name: str, who: str) -> tuple[Floats, Floats]:
+    """Return means batch + (d,) with variances that are not negative, or symmetric positive semi-definite matrices."""
+    location = np.atleast_1d(check_array(mean, "mean", who))
+    table = check_array(spread, name, who)
+    batch, d = location.shape[:-1], location.shape[-1]
+    if table.ndim == 0:
+        table = np.full(batch, float(table))
+    if table.shape not in (batch, (*batch, d), (*batch, d, d)):
         raise ValueError(
-            f"Gaussian: covariances must be positive semi-definite. Member {where} has eigenvalue {lowest[where]:g}."
+            f"{who}: '{name}' must have shape {batch} (isotropic), {(*batch, d)} (diagonal) or {(*batch, d, d)} "
+            f"(full) for a mean of shape {location.shape}. Got {table.shape}."
         )
-    return 0.5 * (spread + np.swapaxes(spread, -1, -2))
+    if table.ndim - len(batch) < 2:
+        if (table < 0).any():
+            where = tuple(int(i) for i in np.argwhere(table < 0)[0])
+            raise ValueError(f"{who}: variances must not be negative. Got {table[where]:g} at index {where}.")
+        return location, table
+    gap = np.abs(table - np.swapaxes(table, -1, -2)).max(axis=(-1, -2))
+    size = np.abs(table).max(axis=(-1, -2))
+    if (gap > 1e-8 * size).any():
+        where = tuple(int(i) for i in np.argwhere(gap > 1e-8 * size)[0])
+        raise ValueError(f"{who}: covariances must be symmetric. Member {where} is off by {gap[where]:g}.")
+    lowest = np.linalg.eigvalsh(table)[..., 0]
+    if (lowest < -1e-8 * size).any():
+        where = tuple(int(i) for i in np.argwhere(lowest < -1e-8 * size)[0])
+        raise ValueError(
+            f"{who}: covariances must be positive semi-definite. Member {where} has eigenvalue {lowest[where]:g}."
+        )
+    return location, 0.5 * (table + np.swapaxes(table, -1, -2))
 
 
-def _spread_jacobian(variances: Floats, coordinates: str) -> Floats:
+def spread_jacobian(variances: Floats, coordinates: str) -> Floats:
     """Return dv/d(coordinate): v for log v, 2 sqrt(v) for the standard deviation, else 1."""
     if coordinates == "softmax":
         return variances
     return 2.0 * np.sqrt(variances) if coordinates == "sqrt" else np.ones_like(variances)
 
 
-def _vech_information(inverse: Floats, draws: float) -> Floats:
+def vech_information(inverse: Floats, draws: float) -> Floats:
     r"""Return :math:`\frac{w}{2} D^T (\Sigma^{-1} \otimes \Sigma^{-1}) D` over the lower triangle."""
     a, b = np.tril_indices(len(inverse))
     double = np.where(a == b, 1.0, 2.0)

@@ -5,50 +5,181 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
 
+from genkern.intake import locate
 from genkern.models.estimator import LeafEstimator
-from genkern.models.gaussian import Gaussian
+from genkern.models.gaussian import Gaussian, check_spread
+from genkern.models.gaussian_prior import Prior
+from genkern.models.student_t import StudentT
 from genkern.objects import Packed, pack_points, pack_series
-from genkern.validation import Floats, check_number, check_option
+from genkern.validation import Floats, check_array, check_number, check_option
 
 COVARIANCES = ("isotropic", "diagonal", "full")
 
 
 class GaussianEstimator(LeafEstimator):
-    r"""Means and covariances by maximum likelihood, :math:`\Sigma \succeq \epsilon I`.
+    r"""Means and covariances by maximum likelihood, :math:`\Sigma \succeq \epsilon I`, or with a conjugate prior.
+
+    .. math:: \mu | \Sigma \sim N(m, \Sigma / \kappa), \quad \Sigma \sim W^{-1}(\Psi, \nu), \qquad
+       \hat\mu = \frac{\kappa m + n \bar x}{\kappa + n}, \quad \hat\Sigma = \frac{\Psi + \sum_i (x_i - \bar x)(x_i -
+       \bar x)^T + \frac{\kappa n}{\kappa + n} (\bar x - m)(\bar x - m)^T}{\nu + n + d + 2}
+
+    is the mode of the posterior for full covariances. Diagonal ones have the prior of the case d = 1 in every
+    channel; the one variance of isotropic ones has that of d = 1, :math:`\Psi` and :math:`\nu` being numbers.
 
     Parameters
     ----------
     covariance : {"diagonal", "isotropic", "full"}, default="diagonal"
         Form of the covariance.
     min_covar : float, default=1e-3
-        Smallest eigenvalue (variance) allowed, in squared units of the data. Covariances maximise the likelihood under
-        this bound. Zero is plain maximum likelihood.
+        Smallest eigenvalue (variance) allowed, in squared units of the data. Covariances maximise the likelihood (or
+        the posterior) under this bound. Zero is no bound. Predictive distributions have none.
+    estimate : {"ml", "map", "predictive"}, default="ml"
+        Maximum likelihood; the mode of the joint posterior of mean and covariance; or the posterior predictive
+        distribution of a point, a ``StudentT``: multivariate for full and isotropic covariances, a product over
+        channels for diagonal ones. The last maximises nothing and is refused inside EM, e.g. as the emission of an
+        HMM.
+    prior_mean : float or array-like of shape (d,), optional
+        m. The default is the mean of the data.
+    prior_strength : float, default=0.01
+        :math:`\kappa`, the number of observations that the prior mean counts for.
+    prior_dof : float, optional
+        :math:`\nu`, the degrees of freedom. The default is d + 2 (3 for diagonal and isotropic covariances), with which
+        :math:`\Psi` is the prior expectation of :math:`\Sigma`.
+    prior_scale : float or array-like of shape (d,) or (d, d), optional
+        :math:`\Psi`: a number stands for a multiple of the identity, (d,) for a diagonal. The default is the
+        variances of the data (their mean if isotropic), at least ``min_covar``.
 
     Attributes
     ----------
-    model_ : Gaussian
+    model_ : Gaussian, or StudentT if ``estimate`` is "predictive"
+
+    Notes
+    -----
+    Defaults taken from the data (Fraley & Raftery 2007) are those of all points in ``fit``, and of each object's own in
+    ``fit_each``; ``resolve(X)`` fixes those of all objects, as ``FitEach`` and EM over hidden states do, so that small
+    objects lend each other strength. Maximum likelihood ignores the prior.
+
+    Missing entries (NaN) are integrated out by EM. Predictive distributions with missing entries have a closed form for
+    diagonal covariances, or if points are missing as a whole; others are refused. A column without any value is refused
+    unless a prior is given.
+
+    References
+    ----------
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 2.2.
+    Fraley & Raftery (2007), Bayesian regularization for normal mixture estimation and model-based clustering.
 
     Examples
     --------
     >>> from genkern import GaussianEstimator
     >>> GaussianEstimator().fit([[0.0], [2.0]]).model_.mean
     array([1.])
+    >>> prior = {"prior_mean": 0.0, "prior_strength": 1.0, "prior_dof": 1.0, "prior_scale": 1.0}
+    >>> GaussianEstimator(estimate="map", **prior).fit([[0.0], [2.0]]).model_.mean.round(4)
+    array([0.6667])
+    >>> GaussianEstimator(estimate="predictive", **prior).fit([[0.0], [2.0]]).model_.df
+    array([3.])
     """
 
-    def __init__(self, covariance: str = "diagonal", min_covar: float = 1e-3):
+    def __init__(
+        self,
+        covariance: str = "diagonal",
+        min_covar: float = 1e-3,
+        estimate: str = "ml",
+        prior_mean: ArrayLike | None = None,
+        prior_strength: float = 0.01,
+        prior_dof: float | None = None,
+        prior_scale: ArrayLike | None = None,
+    ):
         self.covariance = covariance
         self.min_covar = min_covar
+        self.estimate = estimate
+        self.prior_mean = prior_mean
+        self.prior_strength = prior_strength
+        self.prior_dof = prior_dof
+        self.prior_scale = prior_scale
 
     def pack(self, X: Any, sequences: bool = True) -> Packed:
         """Encode series (or bags) of vectors."""
-        check_option(self.covariance, COVARIANCES, "covariance", "GaussianEstimator")
-        check_number(self.min_covar, "min_covar", "GaussianEstimator")
-        return pack_series(X, "GaussianEstimator") if sequences else pack_points(X, "GaussianEstimator")
+        who = "GaussianEstimator"
+        check_option(self.covariance, COVARIANCES, "covariance", who)
+        check_number(self.min_covar, "min_covar", who)
+        self._check_estimate()
+        packed = pack_series(X, who) if sequences else pack_points(X, who)
+        if self.estimate != "ml":
+            self._check_prior(packed.values.shape[1])
+        return packed
+
+    def _check_prior(self, d: int) -> None:
+        """Raise for a prior that is no distribution, or not one of d channels."""
+        who = "GaussianEstimator"
+        check_number(self.prior_strength, "prior_strength", who, exclusive=True)
+        size = d if self.covariance == "full" else 1
+        if self.prior_dof is not None:
+            check_number(self.prior_dof, "prior_dof", who, minimum=size - 1.0, exclusive=True)
+        mean = np.zeros(d) if self.prior_mean is None else check_array(self.prior_mean, "prior_mean", who)
+        if mean.shape not in ((), (d,)):
+            raise ValueError(f"{who}: 'prior_mean' must be a number or have shape {(d,)}. Got shape {mean.shape}.")
+        if self.prior_scale is None:
+            return
+        _, scale = check_spread(np.zeros(d), self.prior_scale, "prior_scale", who)
+        if scale.ndim > COVARIANCES.index(self.covariance):
+            raise ValueError(
+                f"{who}: 'prior_scale' of shape {scale.shape} has more to it than {self.covariance} covariances. Give "
+                "a number, or choose another covariance."
+            )
+        if (np.linalg.eigvalsh(scale) if scale.ndim == 2 else scale).min() <= 0:
+            raise ValueError(f"{who}: 'prior_scale' must be positive (definite). Got {self.prior_scale!r:.80}.")
 
     def resolve(self, X: Any) -> GaussianEstimator:
-        """Return the estimator itself: numbers need no alphabet."""
-        return self
+        """Return an estimator that fits parts of X with the prior that it takes from all of X."""
+        return self._filled(X, sequences=False)
+
+    def inside_em(self, X: Any, sequences: bool) -> LeafEstimator:
+        """Return the estimator with the prior that it takes from X."""
+        self._check_mode()
+        return self._filled(X, sequences)
+
+    def _filled(self, X: Any, sequences: bool, own: bool = False) -> GaussianEstimator:
+        """Return the estimator with what its prior takes from the data: from each object's, if own."""
+        if self.estimate == "ml" or not (self.prior_mean is None or self.prior_scale is None):
+            return self
+        leaf = self.reference(self.pack(X, sequences), 1, own)
+        leaf = leaf if own else leaf[0]
+        mean = leaf.mean if self.prior_mean is None else self.prior_mean
+        scale = leaf.cov if self.prior_scale is None else self.prior_scale
+        return clone(self).set_params(prior_mean=mean, prior_scale=scale)
+
+    def _fit_packed(self, packed: Packed, own: bool) -> Any:
+        """Return a stack of batch (1,) or (n_objects, 1), with the prior that comes from the data."""
+        if self.estimate == "ml" or self.prior_mean is None or self.prior_scale is None:
+            _refuse_unseen(packed, own)
+        return super(GaussianEstimator, self._filled(packed, False, own))._fit_packed(packed, own)
+
+    def _part(self, members: Any) -> GaussianEstimator:
+        """Return the estimator with the priors of some objects, if they come from the objects' own data."""
+        ranks = {"prior_mean": 1, "prior_scale": COVARIANCES.index(self.covariance)}
+        given = {name: getattr(self, name) for name in ranks}
+        chosen = {name: value[members] for name, value in given.items() if np.ndim(value) > ranks[name]}
+        return clone(self).set_params(**chosen) if chosen else self
+
+    def _prior(self, d: int) -> Prior:
+        """Return the prior of covariances of this form."""
+        if self.prior_mean is None or self.prior_scale is None:
+            raise ValueError(
+                "GaussianEstimator: an M-step cannot take 'prior_mean' and 'prior_scale' from the data. Give them, or "
+                "use the estimator that resolve(X) returns."
+            )
+        full, scale = self.covariance == "full", np.asarray(self.prior_scale, np.float64)
+        if self.covariance != "isotropic" and scale.ndim == 0:
+            scale = np.full(d, float(scale))
+        if full and scale.ndim == 1:
+            scale = np.diag(scale)
+        dof = (d if full else 1) + 2.0 if self.prior_dof is None else float(self.prior_dof)
+        mean = np.broadcast_to(np.asarray(self.prior_mean, np.float64), (*np.shape(self.prior_mean)[:-1], d))
+        return Prior(mean, float(self.prior_strength), dof, scale)
 
     def reference(self, packed: Packed, n: int, own: bool) -> Gaussian:
         """Return n copies of the mean and variance of each object's points, or of all."""
@@ -70,8 +201,14 @@ class GaussianEstimator(LeafEstimator):
         return leaf if own else leaf[0]
 
     def maximize_blocks(self, blocks: dict[str, Floats], leaf: Gaussian) -> Gaussian:
-        """Return weighted means and floored covariances; members without weight stay as they are."""
+        """Return weighted means and floored covariances; without a prior, members without weight stay as they are."""
+        self._check_mode()
         weight = blocks["weight"].reshape(leaf.shape)[..., None]
+        if self.estimate == "map":
+            mode = self._prior(leaf.mean.shape[-1]).posterior(weight, blocks, leaf).mode()
+            full = leaf.covariance_type == "full"
+            cov = _floor_eigenvalues(mode.cov, self.min_covar) if full else np.maximum(mode.cov, self.min_covar)
+            return Gaussian._restore(mode.mean, cov)
         used = weight > 0
         share = np.where(used, weight, 1.0)
         step = blocks["mean"].reshape(leaf.mean.shape) / share
@@ -87,16 +224,67 @@ class GaussianEstimator(LeafEstimator):
                 cov = np.where(used, np.maximum(variances, self.min_covar), leaf.cov)
         return Gaussian._restore(leaf.mean + np.where(used, step, 0.0), cov)
 
+    def log_prior(self, leaf: Gaussian) -> Floats:
+        """Return the normal-inverse-Wishart log prior."""
+        if self.estimate == "ml":
+            return super().log_prior(leaf)
+        prior: Floats = self._prior(leaf.mean.shape[-1]).density(leaf).sum(axis=-1)
+        return prior
+
+    def predictive(self, packed: Packed, own: bool) -> StudentT:
+        """Return the t distributions of one further point, of batch (1,) or (n_objects, 1)."""
+        seen = ~np.isnan(packed.values)
+        if self.covariance != "diagonal":
+            _refuse_partial(packed, seen, self.covariance)
+        leaf = self.reference(packed, 1, own)
+        blocks = leaf.weigh(packed, seen.any(axis=1, keepdims=True).astype(np.float64), totals=not own)
+        weight = blocks["weight"].reshape(leaf.shape)[..., None]
+        if self.covariance == "diagonal":
+            starts = packed.offsets[:-1] if own else packed.offsets[:1]
+            count = np.add.reduceat(seen, starts, axis=0, dtype=np.float64).reshape(leaf.mean.shape)
+            # Of missing entries the blocks hold the expectations under leaf, which are to count for nothing here.
+            blocks["cov"] = blocks["cov"] - ((weight - count) * leaf.cov).reshape(blocks["cov"].shape)
+            weight = count
+        return self._prior(packed.values.shape[1]).posterior(weight, blocks, leaf).predictive()
+
     def n_free(self, packed: Packed) -> int:
         """Return the parameters of a state plus one, the analogue of the symbols of an emission row."""
         d = int(packed.values.shape[1])
         return 1 + d + {"isotropic": 1, "diagonal": d, "full": d * (d + 1) // 2}[self.covariance]
 
 
+def _refuse_unseen(packed: Packed, own: bool) -> None:
+    """Raise where an object, or all of them together, has no value at all in a column."""
+    seen = np.logical_or.reduceat(~np.isnan(packed.values), packed.offsets[:-1] if own else packed.offsets[:1], axis=0)
+    if not seen.all():
+        index, column = np.argwhere(~seen)[0].tolist()
+        raise ValueError(
+            f"GaussianEstimator: {f'object {index} has' if own else 'the objects have'} no observed value in column "
+            f"{column}, so its distribution cannot be estimated. Leave that column out, or give a prior "
+            "(estimate='map' with prior_mean and prior_scale)."
+        )
+
+
+def _refuse_partial(packed: Packed, seen: Any, covariance: str) -> None:
+    """Raise where a point is missing in part."""
+    partial = seen.any(axis=1) & ~seen.all(axis=1)
+    if partial.any():
+        row = int(np.argmax(partial))
+        index, position = locate(packed.offsets, row)
+        raise ValueError(
+            f"GaussianEstimator: object {index}, position {position} is missing in part, and with {covariance} "
+            "covariances the predictive distribution then has no closed form. Use covariance='diagonal' or "
+            "estimate='map', or leave out the point."
+        )
+
+
 def _floor_eigenvalues(cov: Floats, floor: float) -> Floats:
     """Return covariances whose eigenvalues are raised to the floor: the maximum of the likelihood under it."""
-    values, vectors = np.linalg.eigh(0.5 * (cov + np.swapaxes(cov, -1, -2)))
-    if (values >= floor).all():
-        return 0.5 * (cov + np.swapaxes(cov, -1, -2))
+    even = 0.5 * (cov + np.swapaxes(cov, -1, -2))
+    values, vectors = np.linalg.eigh(even)
+    low = np.asarray((values < floor).any(axis=-1))
+    if not low.any():
+        return even
     raised = (vectors * np.maximum(values, floor)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
-    return 0.5 * (raised + np.swapaxes(raised, -1, -2))
+    # Members above the floor stay to the last bit as they are, whatever their neighbours.
+    return np.where(low[..., None, None], 0.5 * (raised + np.swapaxes(raised, -1, -2)), even)

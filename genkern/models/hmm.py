@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from genkern.core import hmm as core
 from genkern.models import simplex
 from genkern.models.base import COORDINATES, Model, Statistics
-from genkern.models.categorical import Categorical, draw_rows
+from genkern.models.bayes_net_hmm import BayesNet, unroll
+from genkern.models.categorical import draw_rows
 from genkern.models.leaf import Leaf
 from genkern.objects import Packed
 from genkern.validation import (
@@ -321,9 +322,8 @@ class HMM(Model):
             paths = self._paths(n, check_int(length, "length", "HMM.sample", 1), generator)
         points = self.emissions.draw(np.concatenate(paths) if n else np.zeros(0, np.int64), generator)
         pieces = np.split(points, np.cumsum([len(path) for path in paths])[:-1]) if n else []
-        if isinstance(self.emissions, Categorical):
-            return [self.emissions.alphabet.decode(piece) for piece in pieces]
-        return pieces
+        alphabet = getattr(self.emissions, "alphabet", None)
+        return pieces if alphabet is None else [alphabet.decode(piece) for piece in pieces]
 
     def _paths(self, n: int, length: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
         """Return n state paths of one length, drawn from the chain given that length."""
@@ -354,6 +354,10 @@ class HMM(Model):
             going = following < self.n_states
             alive, states = alive[going], following[going]
         return [np.array(path, np.int64) for path in paths]
+
+    def to_bayes_net(self, length: int) -> BayesNet:
+        """Return sequences of one length as a network of hidden ``state0``, ... and observed ``symbol0``, ..."""
+        return unroll(self, length)
 
     # --- refusals
 

@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 import math
-import warnings
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlogy
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from genkern.core import hmm as core
 from genkern.core.rows import expected_rows
 from genkern.models.base import Statistics
 from genkern.models.categorical_estimator import CategoricalEstimator
+from genkern.models.em import Limits, Run, Steps, best_of, climb, warn_unconverged
+from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import LeafEstimator, ModelEstimator
 from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm import HMM, emission_blocks
 from genkern.models.hmm_start import Plan, allowed, first_guess
+from genkern.models.mixture_estimator import MixtureEstimator
 from genkern.models.streams import Keys, derive, keys_of
 from genkern.objects import Packed, kind_of, object_digests, remember_width
 from genkern.progress import report
 from genkern.validation import Floats, check_int, check_number, check_option
 
-EMISSIONS = {"categorical": CategoricalEstimator, "gaussian": GaussianEstimator}
+FAMILIES = {**EMISSIONS, "mixture": MixtureEstimator}
 INITS = ("auto", "random", "segmental", "kmeans")
-
-
-class Run(NamedTuple):
-    """The outcome of EM for P models: the models, objectives (P,), steps (P,), convergence (P,), summed history."""
-
-    models: list[HMM]
-    objective: Floats
-    n_iter: NDArray[np.int64]
-    converged: NDArray[np.bool_]
-    history: list[float]
 
 
 class HMMEstimator(ModelEstimator):
@@ -49,8 +39,10 @@ class HMMEstimator(ModelEstimator):
         Number of states. "auto" is the rule of Jebara, Kondor & Howard (2004), sec. 8.2: the largest n with
         about ``zeta`` times as many parameters as observations, of each sequence in ``fit_each`` and of the sequence
         of median length in ``fit``.
-    emission : {"auto", "categorical", "gaussian"} or leaf estimator, default="auto"
-        Family of the observations. A leaf estimator such as ``GaussianEstimator("full")`` owns its floors and priors.
+    emission : str or leaf estimator, default="auto"
+        Family of the observations: "categorical", "gaussian", "bernoulli", "poisson", "geometric", "exponential",
+        "gamma", "dirichlet", "multinomial" or "vonmises"; "auto" is categorical for symbols, else gaussian. A leaf
+        estimator such as ``GaussianEstimator("full")`` owns its floors and priors.
     n_init : int, default=1
         Restarts from different first guesses; the best is kept.
     max_iter : int, default=1000
@@ -152,7 +144,7 @@ class HMMEstimator(ModelEstimator):
         run = self._best(emission, packed, n, np.array([self._seed()], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
-        self._warn_unconverged(run.converged)
+        warn_unconverged(run.converged, self._limits(), "n_states")
         return self
 
     def fit_each(self, X: Any) -> list[HMM]:
@@ -172,7 +164,7 @@ class HMMEstimator(ModelEstimator):
             converged[group] = run.converged
             for i, model in zip(group, run.models, strict=True):
                 models[i] = model
-        self._warn_unconverged(converged)
+        warn_unconverged(converged, self._limits(), "n_states")
         return models
 
     def maximize(self, statistics: Statistics) -> HMM:
@@ -213,8 +205,10 @@ class HMMEstimator(ModelEstimator):
         if isinstance(self.emission, LeafEstimator):
             if self.min_covar is not None:
                 raise ValueError("HMMEstimator: 'min_covar' belongs to the emission estimator; set it there.")
-            return self.emission
-        name = check_option(self.emission, ("auto", *EMISSIONS), "emission", "HMMEstimator")
+            return self.emission.inside_em(X, sequences=True)
+        name = check_option(self.emission, ("auto", *FAMILIES), "emission", "HMMEstimator")
+        if name == "auto" and isinstance(self.init, HMM):
+            return self._emission_of(self.init)
         if name == "auto":
             name = "categorical" if kind_of(X, "HMMEstimator") == "symbols" else "gaussian"
         return self._named_emission(name)
@@ -222,7 +216,9 @@ class HMMEstimator(ModelEstimator):
     def _named_emission(self, name: str) -> LeafEstimator:
         if name == "categorical":
             return CategoricalEstimator(pseudocount=self.pseudocount)
-        return GaussianEstimator() if self.min_covar is None else GaussianEstimator(min_covar=self.min_covar)
+        if name == "gaussian" and self.min_covar is not None:
+            return GaussianEstimator(min_covar=self.min_covar)
+        return FAMILIES[name]()
 
     def _emission_of(self, model: HMM) -> LeafEstimator:
         """Return the leaf estimator for a model's emissions."""
@@ -253,17 +249,23 @@ class HMMEstimator(ModelEstimator):
 
     # --- EM
 
+    def _limits(self) -> Limits:
+        return Limits("HMMEstimator", self.max_iter, self.tol, self.verbose)
+
     def _best(self, emission: LeafEstimator, packed: Packed, n: int, keys: Keys, own: bool) -> Run:
-        """Return the best of ``n_init`` runs, chosen for each model by its objective."""
-        best: Run | None = None
-        for restart in range(self.n_init):
+        """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
+        steps = Steps(
+            lambda model, part: model.statistics(part, totals=not own, n_jobs=self.n_jobs),
+            lambda statistics: self._maximize(emission, statistics),
+            self._log_prob,
+            lambda model: self._log_prior(emission, model),
+        )
+
+        def run(restart: int) -> Run:
             guess = self._guess(Plan(packed, n, self.structure, own, derive(keys, restart)), emission)
-            run = self._em(emission, packed, guess, own)
-            if self.verbose:
-                report(f"HMMEstimator: run {restart + 1} of {self.n_init}: {run.objective.sum():.6g}")
-            best = run if best is None else _better(best, run)
-        assert best is not None
-        return best
+            return climb(steps, self._limits(), guess, packed, own)
+
+        return best_of(self.n_init, run, self._limits())
 
     def _guess(self, plan: Plan, emission: LeafEstimator) -> HMM:
         if isinstance(self.init, HMM):
@@ -275,40 +277,6 @@ class HMMEstimator(ModelEstimator):
         if init == "auto":
             init = "segmental" if self.structure == "left-right" else "kmeans" if numeric else "random"
         return first_guess(plan, emission, init, self.ending)
-
-    def _em(self, emission: LeafEstimator, packed: Packed, model: HMM, own: bool) -> Run:
-        """Run EM; own models that have converged leave the batch."""
-        count = packed.n_objects if own else 1
-        active = np.arange(count)
-        objective, steps = np.full(count, -np.inf), np.zeros(count, np.int64)
-        converged = np.zeros(count, bool)
-        done: list[Any] = [None] * count
-        history: list[float] = []
-        lengths = packed.lengths if own else np.array([packed.lengths.sum()])
-        for step in range(self.max_iter + 1):
-            last = step == self.max_iter
-            statistics = None if last else model.statistics(packed, totals=not own, n_jobs=self.n_jobs)
-            log_prob = self._log_prob(model, packed) if statistics is None else statistics.log_prob
-            value = (log_prob if own else log_prob.sum()) + self._log_prior(emission, model)
-            value = np.atleast_1d(value)
-            gain = value - objective[active]
-            objective[active], steps[active] = value, step
-            history.append(float(objective.sum()))
-            if self.verbose > 1:
-                report(f"HMMEstimator: step {step}, {len(active)} models, objective {history[-1]:.8g}")
-            finished = (gain < self.tol * lengths[active]) & (step > 0) & (self.tol > 0)
-            converged[active] = finished
-            leaving = np.ones_like(finished) if last else finished
-            if leaving.any():
-                for place, member in zip(active[leaving], model[leaving].unstack() if own else [model]):
-                    done[place] = member
-            if leaving.all():
-                break
-            assert statistics is not None
-            model = self._maximize(emission, statistics)
-            if leaving.any():
-                active, model, packed = active[~leaving], model[~leaving], packed.take(~leaving)
-        return Run(done, objective, steps, converged, history)
 
     def _log_prob(self, model: HMM, packed: Packed) -> Floats:
         """Return the log-likelihood of each object under the model, or under its own."""
@@ -346,17 +314,6 @@ class HMMEstimator(ModelEstimator):
         emissions = emission.maximize_blocks(emission_blocks(statistics), model.emissions)
         return HMM._restore(start, steps, emissions, end, stop)
 
-    def _warn_unconverged(self, converged: NDArray[np.bool_]) -> None:
-        if converged.all() or self.tol == 0 or self.max_iter == 0:
-            return  # tol=0 asks for all steps, whatever they gain
-        warnings.warn(
-            f"HMMEstimator: {(~converged).sum()} of {len(converged)} models did not converge in {self.max_iter} steps "
-            f"(a step still gained more than tol={self.tol:g} per observation). Raise max_iter, raise tol, or lower "
-            "n_states.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-
 
 def states_by_length(length: float, symbols: int, zeta: float = 0.1) -> int:
     r"""Return the number of states for a sequence of given length.
@@ -366,15 +323,3 @@ def states_by_length(length: float, symbols: int, zeta: float = 0.1) -> int:
     The root of :math:`(n - 1)(n + m + 1) = L \zeta` (Jebara, Kondor & Howard 2004, sec. 8.2), at least two.
     """
     return int((math.sqrt(symbols**2 + 4.0 * (length * zeta + symbols + 1)) - symbols) / 2.0) + 1
-
-
-def _better(old: Run, new: Run) -> Run:
-    """Return, model by model, the run with the higher objective, and the history of the run that wins most."""
-    wins = new.objective > old.objective
-    return Run(
-        [(new if win else old).models[i] for i, win in enumerate(wins)],
-        np.where(wins, new.objective, old.objective),
-        np.where(wins, new.n_iter, old.n_iter),
-        np.where(wins, new.converged, old.converged),
-        (new if wins.mean() > 0.5 else old).history,
-    )

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core.kmeans import kmeans_each
 from genkern.models.estimator import LeafEstimator, one_hot
 from genkern.models.hmm import HMM
+from genkern.models.mixture_start import ROUNDS, cluster
 from genkern.models.streams import Keys, derive, uniforms
 from genkern.objects import Packed
 from genkern.validation import Floats
@@ -53,7 +53,7 @@ def first_guess(plan: Plan, emission: LeafEstimator, init: str, ending: str | No
         emissions = _random_emissions(plan, emission)
     else:
         start, steps = _labelled_chain(plan, labels, start_mask, step_mask)
-        emissions = emission.estimate(plan.packed, one_hot(labels, plan.n), plan.own)
+        emissions = emission.guess(plan.packed, one_hot(labels, plan.n), plan.own)
     lengths = plan.packed.lengths if plan.own else np.array([plan.packed.lengths.mean()])
     shape = (*plan.batch, plan.n)
     end = stop = None
@@ -72,17 +72,9 @@ def _segments(plan: Plan) -> NDArray[np.int64]:
     return position * plan.n // lengths
 
 
-def _clusters(plan: Plan, rounds: int = 50) -> NDArray[np.int64]:
-    """Return labels by k-means on the vectors of each object (or of all); missing entries count as the mean.
-
-    One round only assigns points to random ones among them, chosen far from one another.
-    """
-    values = plan.packed.values
-    seen = ~np.isnan(values)
-    count = np.maximum(np.add.reduceat(seen, plan.groups[:-1], axis=0, dtype=np.float64), 1.0)
-    mean = np.add.reduceat(np.where(seen, values, 0.0), plan.groups[:-1], axis=0) / count
-    filled = np.where(seen, values, np.repeat(mean, np.diff(plan.groups), axis=0))
-    return kmeans_each(filled, plan.groups, plan.n, plan.uniforms(plan.n), rounds)
+def _clusters(plan: Plan, rounds: int = ROUNDS["kmeans"]) -> NDArray[np.int64]:
+    """Return labels by k-means on the vectors of each object (or of all)."""
+    return cluster(plan.packed.values, plan.groups, plan.n, plan.uniforms(plan.n), rounds)
 
 
 def _labelled_chain(
@@ -125,7 +117,7 @@ def _random_emissions(plan: Plan, emission: LeafEstimator) -> Any:
     saddle at which they are equal, the more data there are.
     """
     if plan.packed.alphabet is None:
-        return emission.estimate(plan.packed, one_hot(_clusters(plan, rounds=1), plan.n), plan.own)
+        return emission.guess(plan.packed, one_hot(_clusters(plan, rounds=1), plan.n), plan.own)
     rows, codes = len(plan.keys), int(plan.packed.values.max()) + 1
     owners = np.repeat(np.arange(rows), np.diff(plan.groups))
     counts = np.bincount(owners * codes + plan.packed.values, minlength=rows * codes)
@@ -135,4 +127,4 @@ def _random_emissions(plan: Plan, emission: LeafEstimator) -> Any:
     each_once = Packed(
         np.tile(np.arange(codes, dtype=np.int32), rows), codes * np.arange(rows + 1), plan.packed.alphabet
     )
-    return emission.estimate(each_once, weights, plan.own)
+    return emission.fit_weighted(each_once, weights, plan.own)

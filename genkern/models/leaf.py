@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.core import hmm as core
+from genkern.core.scaled_rows import scaled_rows
 from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.objects import Packed
 from genkern.validation import Floats, check_option
@@ -68,10 +69,12 @@ class Leaf(Model):
 
     def evidence(self, packed: Packed) -> core.Evidence:
         """Return the table of emission factors for the passes of ``core.hmm``; batch (n,) or (n_objects, n)."""
-        logs = self.log_density(packed.values) if len(self.shape) == 1 else self.own_log_density(packed)
-        shift = logs.max(axis=1)
-        shift[np.isneginf(shift)] = 0.0
-        return core.Evidence(np.exp(logs - shift[:, None]), shift, None)
+        table, shift, raised = scaled_rows(self._log_densities(packed))
+        return core.Evidence(table, shift, None, self._log_densities(packed) if raised else None)
+
+    def _log_densities(self, packed: Packed) -> Floats:
+        """Return (N, n): points under n shared members, or under the members of their own objects."""
+        return self.log_density(packed.values) if len(self.shape) == 1 else self.own_log_density(packed)
 
     def emission_statistics(self, packed: Packed, evidence: core.Evidence, raw: Floats) -> dict[str, Floats]:
         """Return blocks from the derivatives with respect to the table that a pass of ``core.hmm`` gave."""
@@ -96,7 +99,7 @@ class Leaf(Model):
         log_prob = np.add.reduceat(self.log_density(packed.values), packed.offsets[:-1], axis=0)
         refuse_impossible(log_prob, type(self).__name__)
         one = self._restore(*(_lift(getattr(self, name)) for name in self._fields))
-        blocks = one.weigh(packed, np.ones((len(packed.values), 1)), totals=False)
+        blocks = one.weigh(packed, np.ones((packed.n_points, 1)), totals=False)
         return Statistics(self, log_prob, packed.lengths, {name: block[:, 0] for name, block in blocks.items()})
 
     def log_prob_grad(self, X: Any, coordinates: str = "softmax") -> Floats:

@@ -1,0 +1,110 @@
+"""Counts of k-mers where symbols are ambiguous: a window shares its weight 1 among all words that it may spell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genkern.core.jit import jit
+
+Floats = NDArray[np.float64]
+Ints = NDArray[Any]
+
+SPELLINGS = 4096  # words that one window may spell in a sparse result
+
+
+def choices_of(codes: Ints, offsets: Ints, m: int, members: Floats | None) -> tuple[Ints, Ints]:
+    """Return for M codes where their members begin, (M + 1,), and the members one after the other."""
+    if members is None or codes.max() >= len(members):
+        known = m if members is None else len(members)
+        at = int(np.argmax(codes >= known))
+        i = int(np.searchsorted(offsets, at, side="right")) - 1
+        raise ValueError(
+            f"kmer_counts: codes must be 0, ..., {known - 1}. Got {codes.view(np.int32)[at]} in sequence {i}, "
+            f"position {at - offsets[i]}; codes of ambiguous symbols need members."
+        )
+    rows, choices = np.nonzero(members)
+    first = np.searchsorted(rows, np.arange(len(members) + 1))
+    if (np.diff(first) == 0).any():
+        raise ValueError(f"kmer_counts: code {int(np.argmin(np.diff(first)))} has no members.")
+    return first.astype(np.int64), choices.astype(np.int64)
+
+
+def spread_sparse(codes: Ints, offsets: Ints, m: int, k: int, first: Ints, choices: Ints) -> tuple[Floats, Ints, Ints]:
+    """Return data, indices and indptr where codes are ambiguous: all spellings, sorted and summed up."""
+    room = _spellings(codes, offsets, k, first)
+    if (room < 0).any():
+        i = int(np.argmax(room < 0))
+        raise ValueError(
+            f"kmer_sparse: sequence {i} has a window of {k} symbols, from position {-room[i] - 1} on, so ambiguous "
+            f"that it may spell more than {SPELLINGS} words. Take a smaller k, a dense result, or cut the sequence "
+            "there."
+        )
+    rows = np.repeat(np.arange(len(room)), room)
+    words, weights = np.empty(len(rows), dtype=np.int64), np.empty(len(rows))
+    _spell_all(codes, offsets, (m, k), first, choices, words, weights)
+    order = np.lexsort((words, rows))
+    rows, words, weights = rows[order], words[order], weights[order]
+    new = np.flatnonzero(np.diff(rows, prepend=-1) | np.diff(words, prepend=-1))
+    data = np.add.reduceat(weights, new) if len(new) else weights
+    return data, words[new], np.searchsorted(rows[new], np.arange(len(room) + 1))
+
+
+@jit
+def spread_dense(codes, offsets, size, first, choices, counts):
+    """Add to counts, (n, m**k), the weights of all spellings."""
+    words = np.empty(counts.shape[1], np.int64)
+    for i in range(len(offsets) - 1):
+        for t in range(offsets[i], offsets[i + 1] - size[1] + 1):
+            count = spell(codes, t, size, first, choices, words)
+            for s in range(count):
+                counts[i, words[s]] += 1.0 / count
+
+
+@jit
+def spell(codes, at, size, first, choices, words):
+    """Set all words, in order, that the window at a position may spell, and return their number; size: m, k."""
+    m, k = size
+    words[0] = 0
+    count = 1
+    for t in range(at, at + k):
+        begin, many = first[codes[t]], first[codes[t] + 1] - first[codes[t]]
+        # From the last word to the first, so that no word is overwritten before it is prolonged.
+        for i in range(count - 1, -1, -1):
+            word = words[i] * m
+            for j in range(many - 1, -1, -1):
+                words[i * many + j] = word + choices[begin + j]
+        count *= many
+    return count
+
+
+@jit
+def _spell_all(codes, offsets, size, first, choices, words, weights):
+    """Set the spellings of all windows of all sequences, one after the other, and their weights."""
+    filled = 0
+    for i in range(len(offsets) - 1):
+        for t in range(offsets[i], offsets[i + 1] - size[1] + 1):
+            count = spell(codes, t, size, first, choices, words[filled:])
+            for s in range(filled, filled + count):
+                weights[s] = 1.0 / count
+            filled += count
+
+
+@jit
+def _spellings(codes, offsets, k, first):
+    """Return the number of spellings of each sequence, or -1 - position of the first window with too many."""
+    room = np.zeros(len(offsets) - 1, np.int64)
+    for i in range(len(offsets) - 1):
+        for t in range(offsets[i], offsets[i + 1] - k + 1):
+            count = 1
+            for s in range(t, t + k):
+                count *= first[codes[s] + 1] - first[codes[s]]
+                if count > SPELLINGS:
+                    break
+            if count > SPELLINGS:
+                room[i] = offsets[i] - t - 1
+                break
+            room[i] += count
+    return room

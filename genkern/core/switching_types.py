@@ -1,0 +1,109 @@
+"""What the passes over switching linear dynamical systems take and give, and where they work."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from genkern.core.kalman import Floats, Ints
+
+
+class Regimes(NamedTuple):
+    """Parameters with a leading axis of models, one for all objects or one for each, and S regimes.
+
+    start (P, S), transitions (P, S, S), A (P, S, n, n), C (P, S, d, n), Q (P, S, n, n), R (P, S, d, d), mean (P, S, n)
+    and cov (P, S, n, n) of the first state. Regime q_t governs the step that leads to s_t, and what is seen at t.
+    """
+
+    start: Floats
+    transitions: Floats
+    A: Floats
+    C: Floats
+    Q: Floats
+    R: Floats
+    mean: Floats
+    cov: Floats
+
+
+class Sums(NamedTuple):
+    r"""What the walks give, rows of objects.
+
+    log_prob (n_objects,); failed (n_objects,), the position at which an innovation covariance is singular, or -1; the
+    derivatives of log p by all parameters, (n_objects, S, ...), every entry of a matrix by itself; the moments
+    :math:`\sum_t E[s_t s_t^T]` (n_objects, S, n, n) of the states that a step into a regime leaves, and of those seen
+    (with at least one channel) in it; counts (n_objects, S, 3) of starts, steps into and observations in a regime; and
+    by position the posterior of regimes (N, S), means (N, n) and second moments (N, n, n) of states.
+    """
+
+    log_prob: Floats
+    failed: Ints
+    start: Floats
+    transitions: Floats
+    A: Floats
+    C: Floats
+    Q: Floats
+    R: Floats
+    mean: Floats
+    cov: Floats
+    left: Floats
+    seen: Floats
+    counts: Floats
+    regimes: Floats
+    states: Floats
+    seconds: Floats
+
+
+class Tree(NamedTuple):
+    """The branch on which the walk is, by depth: beliefs, updates, log weights, and what comes back from below."""
+
+    path: Ints
+    zeros: Ints
+    log_weight: Floats
+    mean: Floats
+    cov: Floats
+    gain: Floats
+    inverse: Floats
+    score: Floats
+    mass: Floats
+    pull: Floats
+    push: Floats
+
+
+class Work(NamedTuple):
+    """Workspace: rest, square, spare, other (n, n), wide (n, d), vectors h, c, a, b (n,), e (d,), small (d, d)."""
+
+    rest: Floats
+    square: Floats
+    spare: Floats
+    other: Floats
+    wide: Floats
+    h: Floats
+    c: Floats
+    a: Floats
+    b: Floats
+    e: Floats
+    small: Floats
+
+
+def empty_sums(regimes: Regimes, offsets: Ints, derivatives: bool) -> Sums:
+    """Return zeros, no rows of derivatives and posteriors unless asked for."""
+    S, d, n = regimes.C.shape[1:]
+    objects, positions = len(offsets) - 1, int(offsets[-1])
+    rows, steps = (objects, positions) if derivatives else (0, 0)
+    shapes = ((S,), (S, S), (S, n, n), (S, d, n), (S, n, n), (S, d, d), (S, n), (S, n, n), (S, n, n), (S, n, n), (S, 3))
+    blocks = [np.zeros((rows, *shape)) for shape in shapes]
+    posterior = [np.zeros((steps, *shape)) for shape in ((S,), (n,), (n, n))]
+    return Sums(np.zeros(objects), np.full(objects, -1), *blocks, *posterior)
+
+
+def tree_of(depth: int, n: int, d: int) -> Tree:
+    """Return the Tree for paths of so many steps, n states and d channels."""
+    shapes = ((), (n,), (n, n), (n, d), (d, d), (d,), (), (n,), (n, n))
+    return Tree(np.zeros(depth, np.int64), np.zeros(depth, np.int64), *(np.zeros((depth, *s)) for s in shapes))
+
+
+def work_of(n: int, d: int) -> Work:
+    """Return the Work for n states and d channels."""
+    shapes = ((n, n),) * 4 + ((n, d),) + ((n,),) * 4 + ((d,), (d, d))
+    return Work(*(np.zeros(shape) for shape in shapes))

@@ -1,0 +1,114 @@
+"""One model per class, fitted or given, with class probabilities: what label-using embeddings start from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from genkern.embed.packing import allows_nan, check_estimator_of_models, pack_for
+from genkern.models.base import Model
+from genkern.models.class_mixture import ClassMixture
+from genkern.validation import Floats, check_option, check_probabilities
+
+PRIORS = ("empirical", "uniform")
+
+
+def fit_class_models(estimator: Any, X: Any, y: Any, priors: Any, who: str) -> ClassMixture:
+    """Return one model per class with priors, labels in sorted order.
+
+    ``estimator`` is cloned and fitted to the objects of each class (which share the alphabet of all), or is a dict
+    ``{label: model}`` of models that are used as they are, or a ``ClassMixture``, whose priors are then used too.
+    ``priors`` is "empirical", "uniform", probabilities in the order of the sorted labels, or a dict by label.
+    """
+    if isinstance(estimator, ClassMixture):
+        return estimator
+    if isinstance(estimator, Mapping):
+        classes = np.unique(np.array(list(estimator)))
+        models = [_by_label(estimator, label, "models", who) for label in classes]
+        counts = _count(classes, X, y, who) if isinstance(priors, str) and priors == "empirical" else None
+    else:
+        chosen = check_estimator_of_models(estimator, who)
+        labels = check_labels(y, who)
+        packed = pack_for(chosen, X)
+        check_consistent_length(X, labels)
+        classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        models = [clone(chosen).fit(packed.take(np.flatnonzero(codes == c))).model_ for c in range(len(classes))]
+    shares = _check_priors(priors, classes, counts, who)
+    return ClassMixture({_plain(label): model for label, model in zip(classes, models)}, shares)
+
+
+def check_labels(y: Any, who: str) -> NDArray[Any]:
+    """Return y as an array of class labels."""
+    if y is None:
+        raise ValueError(f"{who} requires y to be passed, but the target y is None.")
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    assert_all_finite(labels, input_name="y")
+    check_classification_targets(labels)
+    return labels
+
+
+def named_models(fitted: Any) -> list[tuple[str, Any]]:
+    """Return pairs (prefix of feature names, model): one without prefix, or one per class."""
+    if isinstance(fitted, ClassMixture):
+        return [(f"{label}.", model) for label, model in zip(fitted.labels, fitted.models)]
+    return [("", fitted)]
+
+
+def fit_models(estimator: Any, X: Any, y: Any, per_class: bool, who: str) -> Any:
+    """Return one model of all objects or, for ``per_class`` and where class models are given, a ClassMixture."""
+    if per_class or isinstance(estimator, Mapping):
+        priors = "empirical" if not isinstance(estimator, Mapping) else "uniform"
+        return fit_class_models(estimator, X, y, priors, who)
+    if isinstance(estimator, Model):
+        return estimator
+    return clone(check_estimator_of_models(estimator, who)).fit(X).model_
+
+
+def _count(classes: NDArray[Any], X: Any, y: Any, who: str) -> NDArray[np.int64]:
+    """Return how many objects each of the given classes has."""
+    labels = check_labels(y, who)
+    check_consistent_length(X, labels)
+    unknown = sorted(set(labels.tolist()) - set(classes.tolist()))
+    if unknown:
+        raise ValueError(
+            f"{who}: the models must have an entry for every label of y. There is none for {unknown[0]!r}, only for "
+            f"{', '.join(map(repr, classes.tolist()))}."
+        )
+    return np.array([(labels == label).sum() for label in classes])
+
+
+def _check_priors(priors: Any, classes: NDArray[Any], counts: Any, who: str) -> Floats:
+    """Return the class probabilities in the order of ``classes``."""
+    if isinstance(priors, str):
+        check_option(priors, PRIORS, "priors", f"{who}, if no probabilities or dict,")
+        weights = counts if priors == "empirical" else np.ones(len(classes))
+        return np.asarray(weights / np.sum(weights), np.float64)
+    values = priors
+    if isinstance(priors, Mapping):
+        values = [_by_label(priors, label, "priors", who) for label in classes]
+    return check_probabilities(values, "priors", who, shape=(len(classes),))
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _by_label(table: Mapping[Any, Any], label: Any, what: str, who: str) -> Any:
+    """Return the entry of a label."""
+    if _plain(label) not in table:
+        raise ValueError(
+            f"{who}: the {what} must have an entry for every label. There is none for {_plain(label)!r}, only for "
+            f"{', '.join(map(repr, table))}."
+        )
+    return table[_plain(label)]
+
+
+def takes_nan(estimator: Any) -> bool:
+    """Say whether NaN may mean missing in what an estimator, a model or models of classes take."""
+    return isinstance(estimator, Mapping) or allows_nan(estimator)

@@ -1,0 +1,250 @@
+"""Tangent vectors of posterior log-odds: an object by how the class models would have to move for it."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from genkern.embed.blocks import gather, stream
+from genkern.embed.class_models import fit_class_models, takes_nan
+from genkern.embed.packing import pack_for
+from genkern.models.base import COORDINATES
+from genkern.models.class_mixture import ClassMixture, refuse_impossible
+from genkern.objects import Packed, remember_width
+from genkern.validation import Floats, check_number, check_option
+
+MULTICLASS = ("one-vs-rest", "pairwise")
+CONSTANT = 1e-12  # a feature that varies less, relative to its mean and to the feature that varies most, is a constant
+
+
+class TopScore(TransformerMixin, BaseEstimator):
+    r"""Features whose inner product is the TOP kernel of class models: posterior log-odds and their derivatives.
+
+    .. math:: v(x) = \log \frac{P(+ | x)}{P(- | x)} = \log \frac{\alpha}{1 - \alpha} + \ell_+(x) - \ell_-(x), \qquad
+       \phi(x) = [\, v,\ \nabla \ell_+,\ -\nabla \ell_- ]
+
+    with the log-likelihoods :math:`\ell_\pm = \log p(x | \theta_\pm)`; the positive class is the second of the sorted
+    labels. The linear function that takes v alone is the plug-in decision; the derivatives let a learner correct
+    it to first order for the error of the estimated parameters.
+
+    Parameters
+    ----------
+    estimator : estimator, dict or ClassMixture
+        What is fitted, as a clone, to the objects of each class; or ``{label: model}``, models that are used as they
+        are, or ``ClassMixture``, with its priors.
+    priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
+        Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the order of
+        the sorted labels or by label.
+    multiclass : {"one-vs-rest", "pairwise"}, default="one-vs-rest"
+        What more than two classes have. "one-vs-rest": for each class c the log-odds against all others,
+        :math:`v_c = \ell_c + \log \alpha_c - \log \sum_{j \ne c} \alpha_j e^{\ell_j}`, and its derivatives in all
+        parameters, :math:`-r_j` in the logit of prior j, :math:`\nabla \ell_c` and :math:`-r_j \nabla \ell_j`, with
+        :math:`r_j = P(j | x, \text{not } c)`. "pairwise": the log-odds against the last class and all
+        :math:`\nabla \ell_c`, once: fewer by a factor of the number of classes.
+    standardize : bool, default=False
+        Give features mean zero and variance one over the training objects, and drop those that do not vary.
+    coordinates : {"softmax", "ratio", "sqrt", "raw"}, default="softmax"
+        Of probabilities, see ``genkern.models.simplex``. Tsuda et al. use "ratio" for hidden Markov models.
+    constant : bool, default=False
+        Keep derivatives that are the same for all objects, which only add a constant to the kernel: that in the prior
+        of two classes, :math:`1 / (\alpha (1 - \alpha))`, or in the logit of the own prior, 1.
+    v_max : float, default=700
+        Stands for infinite log-odds, those of an object which one side cannot have produced. Finite ones are kept.
+    n_jobs : int, optional
+        Threads, over blocks of objects.
+
+    Attributes
+    ----------
+    model_ : ClassMixture
+        The class models and their priors.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    n_features_out_ : int
+    mean_, scale_ : ndarray of shape (n_features_out_,)
+        Of the training features, with ``standardize``.
+
+    Notes
+    -----
+    Where an object is impossible under a class model, that model's derivatives are set to zero. An object that is
+    impossible in every class is refused.
+
+    The class models have seen the labels of the training objects, whose features are therefore more decisive than those
+    of new ones. Fit the learner on other objects than the models, or on out-of-fold features.
+
+    References
+    ----------
+    Tsuda, Kawanabe, Rätsch, Sonnenburg & Müller (2002), A new discriminative kernel from probabilistic models,
+    eq. 4.2-4.4.
+
+    Examples
+    --------
+    >>> from genkern import HMMEstimator, TopScore
+    >>> X, y = ["aaab", "aaba", "bbab", "babb"], ["A", "A", "B", "B"]
+    >>> top = TopScore(HMMEstimator(n_states=1)).fit(X, y)
+    >>> top.transform(["aa", "bb"])[:, 0].round(3)
+    array([-2.037,  2.037])
+    >>> top.get_feature_names_out()[:2].tolist()
+    ['v', 'B.start[0]']
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        priors: Any = "empirical",
+        multiclass: str = "one-vs-rest",
+        standardize: bool = False,
+        coordinates: str = "softmax",
+        constant: bool = False,
+        v_max: float = 700.0,
+        n_jobs: int | None = None,
+    ):
+        self.estimator = estimator
+        self.priors = priors
+        self.multiclass = multiclass
+        self.standardize = standardize
+        self.coordinates = coordinates
+        self.constant = constant
+        self.v_max = v_max
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit one model per class, if they are not given.
+
+        Parameters
+        ----------
+        X : list of n objects
+        y : array-like of shape (n,)
+            Labels. Models that are given with their priors need none.
+
+        Returns
+        -------
+        self
+        """
+        check_option(self.multiclass, MULTICLASS, "multiclass", "TopScore")
+        check_option(self.coordinates, COORDINATES, "coordinates", "TopScore")
+        check_number(self.v_max, "v_max", "TopScore", exclusive=True)
+        remember_width(self, X, reset=True)
+        self.model_ = fit_class_models(self.estimator, X, y, self.priors, "TopScore")
+        if len(self.model_.labels) < 2:
+            raise ValueError(f"TopScore needs at least two classes. Got one class, {self.model_.labels[0]!r}.")
+        self.classes_ = np.array(self.model_.labels)
+        self._names = np.array(self._all_names(), dtype=object)
+        self._kept = np.arange(len(self._names))
+        if self.standardize:
+            self._learn_scale(pack_for(self.model_, X))
+        self.n_features_out_ = len(self._kept)
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Return the features of each object.
+
+        Parameters
+        ----------
+        X : list of n objects
+
+        Returns
+        -------
+        features : ndarray of shape (n, n_features_out_)
+        """
+        check_is_fitted(self, "model_")
+        remember_width(self, X, reset=False)
+        packed = pack_for(self.model_, X)
+        if not self.standardize:
+            return gather(self._tangents, packed, len(self._names), self.n_jobs)
+        features = np.empty((packed.n_objects, self.n_features_out_))
+        for part, block in stream(self._tangents, packed, len(self._names), self.n_jobs):
+            features[part] = (block[:, self._kept] - self.mean_) / self.scale_
+        return features
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return ``v`` (``v[c]``, ``v[c|d]``) for log-odds and ``label.parameter`` for derivatives.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        names : ndarray of shape (n_features_out_,) of str
+        """
+        check_is_fitted(self, "model_")
+        names: NDArray[np.object_] = self._names[self._kept]
+        return names
+
+    # --- features
+
+    def _tangents(self, packed: Packed) -> Floats:
+        """Return all features (n_objects, width) of a block."""
+        model = self.model_
+        joint = model.joint_log_prob(packed)
+        refuse_impossible(joint, model.labels, "TopScore")
+        grads = model.class_grads(packed, np.isfinite(joint), self.coordinates)
+        if len(grads) == 2:
+            columns = [self._odds(joint[:, [1]], joint[:, [0]])]
+            if self.constant:
+                columns.append(np.full((len(joint), 1), 1.0 / model.priors.prod()))
+            columns += [grads[1], -grads[0]]
+        elif self.multiclass == "pairwise":
+            columns = [self._odds(joint[:, :-1], joint[:, -1:]), *grads]
+        else:
+            columns = [column for c in range(len(grads)) for column in self._against_rest(c, joint, grads)]
+        return np.concatenate(columns, axis=1)
+
+    def _against_rest(self, c: int, joint: Floats, grads: list[Floats]) -> list[Floats]:
+        """Return log-odds of class c against all others, and the derivatives in logits of priors and in models."""
+        rest = np.delete(joint, c, axis=1)
+        total = logsumexp(rest, axis=1, keepdims=True)
+        # where no other class is possible there are no shares among them, and their derivatives are zero anyway
+        shares = np.exp(rest - np.where(np.isfinite(total), total, 0.0))
+        signs = np.insert(-shares, c, 1.0, axis=1)
+        priors = signs if self.constant else -shares
+        return [self._odds(joint[:, [c]], total), priors, *(signs[:, [j]] * grad for j, grad in enumerate(grads))]
+
+    def _odds(self, above: Floats, below: Floats) -> Floats:
+        """Return differences of log-probabilities, infinite ones as +-v_max; none where both are impossible."""
+        below = np.broadcast_to(below, above.shape)
+        both = np.isneginf(above) & np.isneginf(below)
+        odds: Floats = np.where(both, 0.0, above) - np.where(both, 0.0, below)
+        return np.where(np.isinf(odds), np.copysign(self.v_max, odds), odds)
+
+    def _all_names(self) -> list[str]:
+        """Return the names of all features, in the order of ``_tangents``."""
+        labels = [str(label) for label in self.model_.labels]
+        own = [[f"{a}.{name}" for name in m.parameter_names] for a, m in zip(labels, self.model_.models)]
+        if len(labels) == 2:
+            return ["v", *(["prior"] if self.constant else []), *own[1], *own[0]]
+        if self.multiclass == "pairwise":
+            return [f"v[{label}|{labels[-1]}]" for label in labels[:-1]] + [name for names in own for name in names]
+        names = []
+        for c, label in enumerate(labels):
+            names.append(f"v[{label}]")
+            names += [f"v[{label}]:prior[{other}]" for j, other in enumerate(labels) if self.constant or j != c]
+            names += [f"v[{label}]:{name}" for group in own for name in group]
+        return names
+
+    def _learn_scale(self, packed: Packed) -> None:
+        """Set mean and scale of the features that vary, merging the moments of blocks."""
+        count, mean, squares = 0, np.zeros(len(self._names)), np.zeros(len(self._names))
+        for _, block in stream(self._tangents, packed, len(self._names), self.n_jobs):
+            center = block.mean(axis=0)
+            jump, total = center - mean, count + len(block)
+            squares += ((block - center) ** 2).sum(axis=0) + jump**2 * (count * len(block) / total)
+            mean += jump * (len(block) / total)
+            count = total
+        spread = np.sqrt(squares / count)
+        self._kept = np.flatnonzero(spread > CONSTANT * np.maximum(np.abs(mean), spread.max()))
+        if len(self._kept) == 0:
+            raise ValueError("TopScore: no feature varies over the objects given to fit, so none can be standardised.")
+        self.mean_, self.scale_ = mean[self._kept], spread[self._kept]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = takes_nan(self.estimator)
+        tags.target_tags.required = not isinstance(self.estimator, ClassMixture)
+        return tags

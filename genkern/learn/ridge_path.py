@@ -1,0 +1,114 @@
+r"""Ridge regression on kernel values for many penalties, and what it predicts for objects that are left out.
+
+With :math:`K = V\,\mathrm{diag}(w)\,V^T` on the space orthogonal to the constants (a free bias) or on all of it (none),
+
+.. math:: P = V\,\mathrm{diag}\Big(\frac{1}{w + \alpha}\Big) V^T, \qquad a = P y, \qquad f = K a + b = y - \alpha a
+
+and the residuals of a fit without the objects of a group G, bias included, are :math:`P_{GG}^{-1} a_G`: the
+:math:`a_i / P_{ii}` of leave-one-out. One eigendecomposition serves all penalties, groups and targets.
+
+References
+----------
+An, Liu & Venkatesh (2007), Fast cross-validation algorithms for least squares support vector machine and kernel ridge
+regression, Pattern Recognition 40, section 3.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, svd
+
+from genkern.learn.kernel_classifier import ROUNDING, Ints, refuse_indefinite
+from genkern.validation import Floats
+
+REMEDY = "Choose a kernel that is positive semi-definite, or take the kernel values as features (kernel='linear')."
+
+
+class Spectrum(NamedTuple):
+    """Orthonormal vectors (n, m), their eigenvalues (m,), whether constants are taken out, and nothing is left over."""
+
+    vectors: Floats
+    values: Floats
+    centred: bool
+    complete: bool
+
+    def project(self, Y: Floats) -> Floats:
+        """Return targets (n, k), centred if constants are taken out."""
+        return Y - Y.mean(axis=0) if self.centred else Y
+
+
+def gram_spectrum(K: Floats, centred: bool, who: str) -> Spectrum:
+    """Return the eigenvectors of a positive semi-definite K (n, n), orthogonal to the constants if centred.
+
+    A reflection that takes the constant vector to the first axis leaves a matrix of one row and column less, so that the
+    eigenvectors are orthogonal to the constants to the last digit.
+    """
+    n = len(K)
+    if centred:
+        mirror = np.full(n, -1.0 / np.sqrt(n))
+        mirror[0] += 1.0
+        mirror *= np.sqrt(2.0) / np.linalg.norm(mirror)
+        image = K @ mirror
+        image -= 0.5 * (mirror @ image) * mirror
+        K = (K - np.outer(mirror, image) - np.outer(image, mirror))[1:, 1:]
+    values, vectors = eigh(K, driver="evd", check_finite=False)
+    if values[0] < -ROUNDING * max(values[-1], 0.0):
+        refuse_indefinite(values[0], values[-1], who, REMEDY)
+    if centred:
+        vectors = np.vstack([np.zeros((1, n - 1)), vectors])
+        vectors -= np.outer(mirror, mirror @ vectors)
+    return Spectrum(vectors, np.maximum(values, 0.0), centred, True)
+
+
+def feature_spectrum(X: Floats, centred: bool) -> Spectrum:
+    """Return the left singular vectors of features X (n, d), d < n, and the squares of their singular values."""
+    vectors, roots, _ = svd(X - X.mean(axis=0) if centred else X, full_matrices=False, check_finite=False)
+    return Spectrum(vectors, roots**2, centred, False)
+
+
+def coefficients(spectrum: Spectrum, Y: Floats, alpha: float) -> Floats:
+    """Return a, (n, k), for targets Y (n, k), up to what is orthogonal to the features."""
+    inner = spectrum.vectors.T @ spectrum.project(Y)
+    return spectrum.vectors @ (inner / (spectrum.values + alpha)[:, None])
+
+
+def left_out(spectrum: Spectrum, Y: Floats, alphas: Floats, groups: list[Ints] | None, who: str) -> Floats:
+    """Return what fits without an object, or without its group, predict for it: (n_alphas, n, k) for Y (n, k).
+
+    ``groups`` holds the objects of each group; None leaves out one object at a time.
+    """
+    vectors, target = spectrum.vectors, spectrum.project(Y)
+    inner = vectors.T @ target
+    shrink = alphas[:, None] / (spectrum.values + alphas[:, None])  # of each vector, (n_alphas, m)
+    residuals = np.stack([vectors @ (factor[:, None] * inner) for factor in shrink])
+    if not spectrum.complete:
+        residuals += target - vectors @ inner
+    if groups is None:
+        squares = vectors**2
+        leverage = shrink @ squares.T
+        if not spectrum.complete:
+            leverage += np.maximum(1.0 - spectrum.centred / len(Y) - squares.sum(axis=1), 0.0)
+        return Y - residuals / leverage[:, :, None]
+    predicted = np.empty_like(residuals)
+    for rows in groups:
+        own, rest = vectors[rows], 0.0
+        if not spectrum.complete:
+            rest = np.eye(len(rows)) - spectrum.centred / len(Y) - own @ own.T
+        for i, factor in enumerate(shrink):
+            error = _solve(rest + (own * factor) @ own.T, residuals[i][rows], alphas[i], who)
+            predicted[i, rows] = Y[rows] - error
+    return predicted
+
+
+def _solve(block: Floats, residuals: Floats, alpha: float, who: str) -> Floats:
+    """Return the residuals of objects that are left out together from those of a fit with them."""
+    try:
+        solved: Floats = cho_solve(cho_factor(block, lower=True, check_finite=False), residuals, check_finite=False)
+    except LinAlgError:
+        raise ValueError(
+            f"{who}: what a fit without a group of {len(block)} objects predicts for them is lost in rounding for "
+            f"alpha = {alpha:.3g}. Take larger values in alphas."
+        ) from None
+    return solved

@@ -1,0 +1,299 @@
+"""Maximum likelihood and maximum a posteriori estimation of linear dynamical systems, one or thousands at once."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from genkern.models.base import Statistics
+from genkern.models.estimator import ModelEstimator
+from genkern.models.gaussian_estimator import COVARIANCES
+from genkern.models.lds import LDS
+from genkern.models.lds_start import first_guess, perturbed
+from genkern.models.lds_step import BOUND, Rules, log_prior, maximize
+from genkern.models.streams import Keys, derive, keys_of
+from genkern.objects import Packed, object_digests, pack_series, remember_width
+from genkern.progress import report
+from genkern.validation import Floats, check_int, check_number, check_option
+
+INITS = ("subspace", "pca")
+
+
+class Run(NamedTuple):
+    """The outcome of EM for P models: the models, objectives (P,), steps (P,), convergence (P,), summed history."""
+
+    models: list[LDS]
+    objective: Floats
+    n_iter: NDArray[np.int64]
+    converged: NDArray[np.bool_]
+    history: list[float]
+
+
+class LDSEstimator(ModelEstimator):
+    r"""Linear dynamical systems by EM, one for all series or one for each.
+
+    .. math:: A = \sum E[s_{t+1} s_t^T] \left(\sum E[s_t s_t^T]\right)^{-1}, \qquad
+       Q = \frac{\sum E[w_t w_t^T] + \nu q I}{\sum 1 + \nu}
+
+    and so on for C and R, with expectations given the series under the last system (Shumway & Stoffer 1982). Series may
+    have any lengths and miss any values (NaN), which are integrated out.
+
+    Parameters
+    ----------
+    n_states : int, default=2
+        Dimension of the state.
+    covariance : {"diagonal", "isotropic", "full"}, default="diagonal"
+        Form of the observation noise R. The others are full.
+    init : {"subspace", "pca"} or LDS, default="subspace"
+        First guess: from the block Hankel matrix of autocovariances, from principal components (n_states not above the
+        number of channels), or a system, whose forms of covariances are kept.
+    n_init : int, default=1
+        Runs; those after the first start from random changes of the first guess, and the best is kept.
+    max_iter : int, default=500
+        Largest number of EM steps. In ``fit_each`` those models that are done leave the batch.
+    tol : float, default=1e-5
+        EM stops when a step gains less than this per observation. Zero runs all steps.
+    min_covar : float, default=1e-6
+        Smallest eigenvalue (variance) allowed of R, in squared units of the data, and of Q and P_0, in those of states
+        that begin with variance one. Zero is plain maximum likelihood.
+    pseudocount : float, default=0.0
+        Pseudo-observations :math:`\nu` of each noise: the mode under inverse Wishart priors on Q and R.
+    state_variance, obs_variance : float, default=1.0
+        Variances q and r of the pseudo-observations.
+    stable : bool, default=False
+        Keep the spectral radius of A below one. Where the M-step leads out of the stable systems, it goes as far as
+        they reach, or to the shrunk target if that is better, so that the objective still does not fall.
+    random_state : int, RandomState instance or None, default=None
+        Seed of restarts. Random numbers depend on it and, in ``fit_each``, on the content of each series, never on its
+        place in the list; None counts as 0, so that fits are reproducible.
+    n_jobs : int, optional
+        Threads.
+    verbose : int, default=0
+        Report EM steps.
+
+    Attributes
+    ----------
+    model_ : LDS
+    converged_ : bool
+    n_iter_ : int
+        EM steps of the run that was kept.
+    history_ : list of float
+        Objective after each step, starting with that of the first guess: log-likelihood plus log prior of the
+        pseudo-observations. It never falls.
+
+    Notes
+    -----
+    A system is known up to a change of basis of its states; compare autocovariances (``LDS.to_gaussian``), not entries.
+
+    References
+    ----------
+    Shumway & Stoffer (1982), An approach to time series smoothing and forecasting using the EM algorithm.
+    Ghahramani & Hinton (1996), Parameter estimation for linear dynamical systems.
+    Van Overschee & De Moor (1996), Subspace identification for linear systems, chapter 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from genkern import LDSEstimator
+    >>> X = [np.sin(0.5 * np.arange(40) + phase) for phase in range(4)]
+    >>> model = LDSEstimator(n_states=2).fit(X).model_
+    >>> np.abs(np.angle(np.linalg.eigvals(model.transition))).round(2)
+    array([0.5, 0.5])
+    """
+
+    def __init__(
+        self,
+        n_states: int = 2,
+        covariance: str = "diagonal",
+        *,
+        init: Any = "subspace",
+        n_init: int = 1,
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        min_covar: float = 1e-6,
+        pseudocount: float = 0.0,
+        state_variance: float = 1.0,
+        obs_variance: float = 1.0,
+        stable: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.n_states = n_states
+        self.covariance = covariance
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.min_covar = min_covar
+        self.pseudocount = pseudocount
+        self.state_variance = state_variance
+        self.obs_variance = obs_variance
+        self.stable = stable
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit one system to all series.
+
+        Parameters
+        ----------
+        X : list of series, or 2-D array of univariate series
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        remember_width(self, X, reset=True)
+        run = self._best(self.pack(X), np.array([self._seed()], np.uint64), own=False)
+        self.model_, self.history_ = run.models[0], run.history
+        self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
+        self._warn_unconverged(run.converged)
+        return self
+
+    def fit_each(self, X: Any) -> list[LDS]:
+        """Return one system per series; each depends on its series alone."""
+        self._check_parameters()
+        packed = self.pack(X)
+        if self.verbose:
+            report(f"LDSEstimator: fitting {packed.n_objects} systems of {self.n_states} states")
+        run = self._best(packed, keys_of(self._seed(), object_digests(packed)), own=True)
+        self._warn_unconverged(run.converged)
+        return run.models
+
+    def pack(self, X: Any) -> Packed:
+        """Encode raw series."""
+        width = self.init.n_channels if isinstance(self.init, LDS) else None
+        return pack_series(X, "LDSEstimator", n_channels=width)
+
+    def resolve(self, X: Any) -> LDSEstimator:
+        """Return the estimator itself: numbers need no alphabet."""
+        return self
+
+    def maximize(self, statistics: Statistics) -> LDS:
+        """Return the M-step's system from statistics of a single system, summed over their leading axis."""
+        self._check_parameters()
+        return maximize(statistics.total(), self._rules())
+
+    # --- parameters
+
+    def _check_parameters(self) -> None:
+        check_int(self.n_states, "n_states", "LDSEstimator", 1)
+        check_option(self.covariance, COVARIANCES, "covariance", "LDSEstimator")
+        check_int(self.n_init, "n_init", "LDSEstimator", 1)
+        check_int(self.max_iter, "max_iter", "LDSEstimator", 0)
+        for name in ("tol", "min_covar", "pseudocount"):
+            check_number(getattr(self, name), name, "LDSEstimator")
+        for name in ("state_variance", "obs_variance"):
+            check_number(getattr(self, name), name, "LDSEstimator", exclusive=True)
+        if isinstance(self.init, LDS):
+            self._check_start(self.init)
+        else:
+            check_option(self.init, INITS, "init", "LDSEstimator")
+
+    def _check_start(self, model: LDS) -> None:
+        """Raise for a system from which EM under these rules could only fall."""
+        if model.shape or model.n_states != self.n_states:
+            raise ValueError(
+                f"LDSEstimator: 'init' must be one system with n_states={self.n_states} states. Got batch "
+                f"{model.shape}, {model.n_states} states."
+            )
+        lowest = min(float(np.linalg.eigvalsh(cov)[0]) for cov in model.matrices())
+        if lowest < self.min_covar * (1.0 - 1e-9):
+            raise ValueError(
+                f"LDSEstimator: the covariances of 'init' must not be below min_covar={self.min_covar:g}. Got an "
+                f"eigenvalue of {lowest:g}; lower min_covar (zero keeps noises that are zero), or raise the covariance."
+            )
+        radius = float(np.abs(np.linalg.eigvals(model.transition)).max())
+        if self.stable and radius > BOUND * (1.0 + 1e-9):
+            raise ValueError(
+                f"LDSEstimator: stable=True needs an 'init' of spectral radius <= {BOUND:g}. Got {radius:g}; shrink "
+                "its transition."
+            )
+
+    def _rules(self) -> Rules:
+        return Rules(self.min_covar, self.pseudocount, self.state_variance, self.obs_variance, bool(self.stable))
+
+    def _seed(self) -> int:
+        if self.random_state is None or isinstance(self.random_state, int | np.integer):
+            return int(self.random_state or 0)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    # --- EM
+
+    def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
+        """Return the best of ``n_init`` runs, chosen for each model by its objective."""
+        first = self._guess(packed, own)
+        best = self._em(packed, first, own)
+        for restart in range(1, self.n_init):
+            best = _better(best, self._em(packed, perturbed(first, derive(keys, restart)), own))
+            if self.verbose:
+                report(f"LDSEstimator: best of {restart + 1} runs: {best.objective.sum():.6g}")
+        return best
+
+    def _guess(self, packed: Packed, own: bool) -> LDS:
+        if isinstance(self.init, LDS):
+            return LDS.stack([self.init] * packed.n_objects) if own else self.init
+        return first_guess(packed, self.n_states, self.init, self.covariance, self.min_covar, own)
+
+    def _em(self, packed: Packed, model: LDS, own: bool) -> Run:
+        """Run EM; own models that have converged leave the batch."""
+        rules, count = self._rules(), packed.n_objects if own else 1
+        active = np.arange(count)
+        objective, steps = np.full(count, -np.inf), np.zeros(count, np.int64)
+        converged = np.zeros(count, bool)
+        done: list[Any] = [None] * count
+        history: list[float] = []
+        lengths = packed.lengths if own else np.array([packed.lengths.sum()])
+        for step in range(self.max_iter + 1):
+            last = step == self.max_iter
+            statistics = model.statistics(packed, totals=not own, n_jobs=self.n_jobs)
+            value = np.atleast_1d((statistics.log_prob if own else statistics.log_prob.sum()) + log_prior(model, rules))
+            gain = value - objective[active]
+            objective[active], steps[active] = value, step
+            history.append(float(objective.sum()))
+            if self.verbose > 1:
+                report(f"LDSEstimator: step {step}, {len(active)} models, objective {history[-1]:.8g}")
+            finished = (gain < self.tol * lengths[active]) & (step > 0) & (self.tol > 0)
+            converged[active] = finished
+            leaving = np.ones_like(finished) if last else finished
+            for place, member in zip(active[leaving], model[leaving].unstack() if own else [model]):
+                done[place] = member
+            if leaving.all():
+                break
+            model = maximize(statistics, rules)
+            if leaving.any():
+                active, model, packed = active[~leaving], model[~leaving], packed.take(~leaving)
+        return Run(done, objective, steps, converged, history)
+
+    def _warn_unconverged(self, converged: NDArray[np.bool_]) -> None:
+        if converged.all() or self.tol == 0 or self.max_iter == 0:
+            return  # tol=0 asks for all steps, whatever they gain
+        warnings.warn(
+            f"LDSEstimator: {(~converged).sum()} of {len(converged)} models did not converge in {self.max_iter} steps "
+            f"(a step still gained more than tol={self.tol:g} per observation). Raise max_iter, raise tol, or lower "
+            "n_states.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def _better(old: Run, new: Run) -> Run:
+    """Return, model by model, the run with the higher objective, and the history of the run that wins most."""
+    wins = new.objective > old.objective
+    return Run(
+        [(new if win else old).models[i] for i, win in enumerate(wins)],
+        np.where(wins, new.objective, old.objective),
+        np.where(wins, new.n_iter, old.n_iter),
+        np.where(wins, new.converged, old.converged),
+        (new if wins.mean() > 0.5 else old).history,
+    )

@@ -1,0 +1,122 @@
+"""The M-step of linear dynamical systems, over one system or a stack of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from genkern.models.base import Statistics
+from genkern.models.lds import LDS
+from genkern.models.lds_covariance import form_of, shaped
+from genkern.validation import Floats
+
+RCOND = 1e-12  # directions of the states with less than this share of their largest moment are never regressed on
+BOUND = 1.0 - 1e-4  # largest spectral radius of stable dynamics
+HALVINGS = 40  # of the step towards unstable dynamics
+
+
+class Rules(NamedTuple):
+    """Floor of covariances, pseudo-observations and the variances that they have, and whether dynamics are stable."""
+
+    floor: float
+    pseudocount: float
+    state_variance: float
+    obs_variance: float
+    stable: bool
+
+
+def maximize(statistics: Statistics, rules: Rules) -> LDS:
+    """Return the system, or the stack of own systems, that maximises expected log-likelihood plus log prior."""
+    model: LDS = statistics.model
+    batch = len(model.shape)
+    systems, blocks = model.systems(), statistics.blocks
+    starts, moves, looks = (blocks["counts"][:, k, None, None] for k in range(3))
+    noise = systems.Q @ blocks["transition"]  # sum of E[w s^T]
+    step = noise @ np.linalg.pinv(blocks["left"], rcond=RCOND, hermitian=True)
+    if rules.stable:
+        step = _stable_step(systems.A, step, systems.Q, blocks["left"])
+    second = _second(systems.Q, blocks["state_cov"], moves)
+    second = second - _symmetric(noise @ _t(step)) + step @ blocks["left"] @ _t(step)
+    Q = _covariance(second, moves, model.state_cov, batch, rules, rules.state_variance)
+    noise = systems.R @ blocks["observation"]
+    turn = noise @ np.linalg.pinv(blocks["seen"], rcond=RCOND, hermitian=True)
+    second = _second(systems.R, blocks["obs_cov"], looks) - turn @ _t(noise)
+    R = _covariance(second, looks, model.obs_cov, batch, rules, rules.obs_variance)
+    shift = (systems.cov @ blocks["initial_mean"][..., None]) / starts
+    second = _second(systems.cov, blocks["initial_cov"], starts) / starts - shift @ _t(shift)
+    P = shaped(second, form_of(model.initial_cov, batch), rules.floor)
+    new = (systems.A + step, systems.C + turn, Q, R, systems.mean + shift[..., 0], P)
+    return LDS._restore(*(part if batch else part[0] for part in new))
+
+
+def log_prior(model: LDS, rules: Rules) -> Floats:
+    r"""Return the log density (batch) of the pseudo-observations, up to a constant.
+
+    .. math:: -\tfrac{\nu}{2} (\log |Q| + q \, \mathrm{tr} \, Q^{-1} + \log |R| + r \, \mathrm{tr} \, R^{-1})
+    """
+    total = np.zeros(model.shape)
+    if rules.pseudocount == 0.0:
+        return total
+    Q, R, _ = model.matrices()
+    for cov, variance in ((Q, rules.state_variance), (R, rules.obs_variance)):
+        values = np.linalg.eigvalsh(cov)
+        total = total - 0.5 * rules.pseudocount * (np.log(values) + variance / values).sum(axis=-1)
+    return np.asarray(total)
+
+
+def _second(cov: Floats, raw: Floats, count: Floats) -> Floats:
+    """Return the expected sum of squares of a noise, from the derivative by its covariance."""
+    return np.asarray(count * cov + 2.0 * cov @ raw @ cov)
+
+
+def _covariance(second: Floats, count: Floats, old: Floats, batch: int, rules: Rules, variance: float) -> Floats:
+    """Return covariances of the old ones' form from sums of squares and pseudo-observations; old ones without any."""
+    weight = count + rules.pseudocount
+    moment = (second + rules.pseudocount * variance * np.eye(second.shape[-1])) / np.where(weight > 0.0, weight, 1.0)
+    form = form_of(old, batch)
+    new = shaped(moment, form, rules.floor)
+    kept = old.reshape(new.shape)
+    return np.where(weight.reshape((-1,) + (1,) * (new.ndim - 1)) > 0.0, new, kept)
+
+
+def _stable_step(A: Floats, step: Floats, Q: Floats, left: Floats) -> Floats:
+    r"""Return steps to dynamics of spectral radius below one, none of them worse than standing still.
+
+    The expected log-likelihood of A' is :math:`-\tfrac12 \mathrm{tr} \, Q^{-1} (A' - A^*) M (A' - A^*)^T` plus a
+    constant, :math:`A^* = A + \Delta`. Where :math:`A^*` is unstable, A' is the better of two: the farthest stable
+    point found by bisection on the segment from A, along which the objective rises, and :math:`A^*` shrunk to the
+    bound, which can leave a corner of the stable set.
+    """
+    radius = _radius(A + step)
+    wild = np.flatnonzero(radius > BOUND)
+    if not len(wild):
+        return step
+    step = step.copy()
+    A, full, left = A[wild], step[wild], left[wild]
+    low, high = np.zeros(len(wild)), np.ones(len(wild))
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        inside = _radius(A + middle[:, None, None] * full) <= BOUND
+        low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+    segment = low[:, None, None] * full
+    shrunk = (A + full) * (BOUND / radius[wild])[:, None, None] - A
+    lowest = np.linalg.eigvalsh(Q[wild])[:, 0]
+    inverse = np.linalg.pinv(Q[wild], hermitian=True)
+    costs = [np.einsum("pij,pjk,pkl,pil->p", inverse, to - full, left, to - full) for to in (segment, shrunk)]
+    better = (lowest > 0.0) & (costs[1] < costs[0])
+    step[wild] = np.where(better[:, None, None], shrunk, segment)
+    return step
+
+
+def _radius(A: Floats) -> Floats:
+    """Return spectral radii (P,)."""
+    return np.asarray(np.abs(np.linalg.eigvals(A)).max(axis=-1))
+
+
+def _t(matrix: Floats) -> Floats:
+    return np.swapaxes(matrix, -1, -2)
+
+
+def _symmetric(matrix: Floats) -> Floats:
+    return np.asarray(matrix + _t(matrix))

@@ -1,0 +1,311 @@
+"""Maximum likelihood and maximum a posteriori estimation of mixtures, one or thousands at once."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import xlogy
+from sklearn.base import clone
+from sklearn.utils import check_random_state, get_tags
+
+from genkern.core.rows import expected_rows
+from genkern.models.base import Statistics
+from genkern.models.em import Limits, Run, Steps, best_of, climb, warn_unconverged
+from genkern.models.emissions import EMISSIONS
+from genkern.models.estimator import LeafEstimator
+from genkern.models.mixture import Mixture, component_blocks
+from genkern.models.mixture_passes import rebatch
+from genkern.models.mixture_start import divide, is_symbols
+from genkern.models.streams import Keys, derive, keys_of
+from genkern.objects import Packed, kind_of, object_digests, remember_width
+from genkern.validation import Floats, check_int, check_number, check_option
+
+INITS = ("auto", "kmeans", "random")
+SMOOTHING = 1.0  # added to the number of points of every component of a first guess, which must not forbid any
+
+
+class MixtureEstimator(LeafEstimator):
+    r"""Mixtures by EM, one for all bags of points or one for each.
+
+    .. math:: r_{tk} = \frac{w_k g_k(x_t)}{\sum_j w_j g_j(x_t)}, \qquad w_k \propto \epsilon + \sum_t r_{tk}
+
+    and each component is fitted to the points weighted by its responsibilities :math:`r_{\cdot k}`.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of components.
+    component : str or leaf estimator, default="auto"
+        Family of the components: "categorical", "gaussian", "poisson" or another short name; "auto" is categorical for
+        symbols, else gaussian. A leaf estimator such as ``GaussianEstimator("full")`` owns its floors and priors.
+    n_init : int, default=1
+        Restarts from different first guesses; the best is kept.
+    max_iter : int, default=1000
+        Largest number of EM steps. In ``fit_each``, models that are done leave the batch.
+    tol : float, default=1e-5
+        EM stops when a step gains less than this per point. Zero runs all steps.
+    pseudocount : float, default=0.01
+        Added to the expected number of points of every component (a Dirichlet prior on the weights). Zero is maximum
+        likelihood.
+    init : {"auto", "kmeans", "random"} or Mixture, default="auto"
+        First guess: clusters of points, or the assignment of each point to the nearest of random ones. "auto" is kmeans
+        for vectors, and random weights for symbols, which have no distances. A ``Mixture`` is started from as it is.
+    random_state : int, RandomState instance or None, default=None
+        Seed. Random numbers depend on it and, in ``fit_each``, on the content of each bag, never on its place in the
+        list; None counts as 0, so that fits are reproducible.
+    n_jobs : int, optional
+        Threads.
+    verbose : int, default=0
+        Report EM steps.
+
+    Attributes
+    ----------
+    model_ : Mixture
+    converged_ : bool
+    n_iter_ : int
+        EM steps of the run that was kept.
+    history_ : list of float
+        Objective after each step, starting with that of the first guess: log-likelihood plus log priors. It never
+        falls.
+
+    Notes
+    -----
+    A component that no point belongs to keeps its parameters, and its weight is that of the pseudocount alone. A first
+    guess gives components without points (there may be fewer distinct points than components) the broad distribution of
+    all points. As the emission of an ``HMMEstimator``, the mixture of each state starts from the points first assigned
+    to that state.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from genkern import MixtureEstimator
+    >>> points = np.array([[0.0], [0.2], [5.0], [5.2], [5.1]])
+    >>> model = MixtureEstimator(2, pseudocount=0).fit(points).model_
+    >>> np.sort(model.components.mean[:, 0]).round(3)
+    array([0.1, 5.1])
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        component: Any = "auto",
+        *,
+        n_init: int = 1,
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        pseudocount: float = 0.01,
+        init: Any = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.n_components = n_components
+        self.component = component
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.pseudocount = pseudocount
+        self.init = init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # --- public
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit one mixture to the points of all bags.
+
+        Parameters
+        ----------
+        X : list of bags of points, or 2-D array of single points
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        remember_width(self, X, reset=True)
+        inner = self.inside_em(X, sequences=False)
+        packed = inner.pack(X, sequences=False)
+        self._refuse_few(packed, own=False)
+        run = inner._best(packed, np.array([self._seed()], np.uint64), own=False)
+        self.model_, self.history_ = run.models[0], run.history
+        self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
+        warn_unconverged(run.converged, self._limits(), "n_components")
+        return self
+
+    def fit_each(self, X: Any) -> list[Mixture]:
+        """Return one mixture per bag; each depends on its bag alone (and the alphabet of all)."""
+        inner = self.inside_em(X, sequences=False)
+        packed = inner.pack(X, sequences=False)
+        self._refuse_few(packed, own=True)
+        run = inner._best(packed, keys_of(self._seed(), object_digests(packed)), own=True)
+        warn_unconverged(run.converged, self._limits(), "n_components")
+        return run.models
+
+    def maximize(self, statistics: Statistics) -> Mixture:
+        """Return the model that maximises the expected log-likelihood plus log prior: the M-step.
+
+        Statistics under one mixture give one, whatever the number of bags; those under a stack of own mixtures a stack.
+        """
+        own = bool(statistics.model.shape)
+        return self._maximize(statistics if own else statistics.total())
+
+    def resolve(self, X: Any) -> MixtureEstimator:
+        """Return an estimator that fits parts of X as it would fit the whole (same alphabet)."""
+        return clone(self).set_params(component=self._component_for(X).resolve(X))
+
+    def pack(self, X: Any, sequences: bool = True) -> Packed:
+        """Encode raw objects as the components' family does."""
+        self._check_parameters()
+        family = self.init if isinstance(self.init, Mixture) else self._component_for(X)
+        return family.pack(X, sequences)
+
+    # --- as the emissions of a latent model
+
+    def inside_em(self, X: Any, sequences: bool) -> MixtureEstimator:
+        """Return the estimator with the components' estimator as EM on X uses it."""
+        self._check_parameters()
+        return clone(self).set_params(component=self._component_for(X).inside_em(X, sequences))
+
+    def reference(self, packed: Packed, n: int, own: bool) -> Mixture:
+        """Return n mixtures (per object, if own) of equal, vague components."""
+        k = self._size()
+        flat = self._component_for(packed).reference(packed, n * k, own)
+        batch = (*flat.shape[:-1], n, k)
+        return Mixture._restore(np.full(batch, 1.0 / k), rebatch(flat, batch))
+
+    def fit_weighted(self, packed: Packed, weights: Floats, own: bool) -> Mixture:
+        """Return the mixtures of the parts into which the points of each member are divided, for EM to start from."""
+        keys = keys_of(self._seed(), object_digests(packed)) if own else np.array([self._seed()], np.uint64)
+        return self._divided(packed, weights, own, keys)
+
+    def maximize_blocks(self, blocks: dict[str, Floats], leaf: Mixture) -> Mixture:
+        """Return mixtures of smoothed weights and fitted components; those without points stay as they are."""
+        weights = expected_rows(leaf.weights, blocks["weights"], np.full(leaf.n_components, float(self.pseudocount)))
+        flat = self._component_of(leaf).maximize_blocks(component_blocks(blocks), leaf.flat_components())
+        return Mixture._restore(weights, rebatch(flat, leaf.components.shape))
+
+    def log_prior(self, leaf: Mixture) -> Floats:
+        """Return the Dirichlet log prior of the weights plus that of the components."""
+        prior: Floats = self._component_of(leaf).log_prior(leaf.flat_components())
+        if self.pseudocount == 0:
+            return prior
+        total: Floats = prior + xlogy(self.pseudocount, leaf.weights).sum(axis=(-1, -2))
+        return total
+
+    def n_free(self, packed: Packed) -> int:
+        """Return the parameters of a state plus one, the analogue of the symbols of an emission row."""
+        component: Any = self._component_for(packed)
+        return self._size() * int(component.n_free(packed))
+
+    # --- what is to be fitted
+
+    def _check_parameters(self) -> None:
+        who = "MixtureEstimator"
+        for name, minimum in (("n_components", 1), ("n_init", 1), ("max_iter", 0)):
+            check_int(getattr(self, name), name, who, minimum)
+        for name in ("tol", "pseudocount"):
+            check_number(getattr(self, name), name, who)
+        if not isinstance(self.init, Mixture):
+            check_option(self.init, INITS, "init", who)
+        elif self.init.shape or self.init.n_components != self.n_components:
+            raise ValueError(
+                f"MixtureEstimator: 'init' must be one mixture of n_components={self.n_components} components. Got "
+                f"{self.init.n_components} in a batch {self.init.shape}."
+            )
+
+    def _size(self) -> int:
+        return int(self.n_components)
+
+    def _seed(self) -> int:
+        if self.random_state is None or isinstance(self.random_state, int | np.integer):
+            return int(self.random_state or 0)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _limits(self) -> Limits:
+        return Limits("MixtureEstimator", self.max_iter, self.tol, self.verbose)
+
+    def _component_for(self, X: Any) -> LeafEstimator:
+        """Return the leaf estimator of the components for the objects."""
+        if isinstance(self.component, MixtureEstimator):
+            raise TypeError("MixtureEstimator: a mixture of mixtures is a mixture: raise n_components instead.")
+        if isinstance(self.component, LeafEstimator):
+            return self.component
+        name = check_option(self.component, ("auto", *EMISSIONS), "component", "MixtureEstimator")
+        if name == "auto" and isinstance(self.init, Mixture):
+            return self._component_of(self.init)
+        if name == "auto":
+            name = "categorical" if kind_of(X, "MixtureEstimator") == "symbols" else "gaussian"
+        return EMISSIONS[name]()
+
+    def _component_of(self, leaf: Mixture) -> LeafEstimator:
+        """Return the leaf estimator for the components of a mixture."""
+        if isinstance(self.component, LeafEstimator):
+            return self.component
+        name = type(leaf.components).__name__.lower()
+        if name not in EMISSIONS:
+            raise ValueError(f"MixtureEstimator: give 'component', an estimator of {type(leaf.components).__name__}.")
+        return EMISSIONS[name]()
+
+    def _refuse_few(self, packed: Packed, own: bool) -> None:
+        """Raise if there are fewer points than components."""
+        lengths = packed.lengths if own else np.array([packed.n_points])
+        few = np.flatnonzero(lengths < self.n_components)
+        if len(few):
+            what = f"object {few[0]} has" if own else "the objects have"
+            raise ValueError(
+                f"MixtureEstimator: {what} {lengths[few[0]]} sample(s), fewer than n_components={self.n_components}. "
+                "Lower n_components, or join small bags."
+            )
+
+    # --- EM
+
+    def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
+        """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
+        steps = Steps(
+            lambda model, part: model.statistics(part, totals=not own, n_jobs=self.n_jobs),
+            self._maximize,
+            lambda model, part: model.bag_log_prob(part, self.n_jobs),
+            lambda model: self.log_prior(rebatch(model, (*model.shape, 1))),
+        )
+
+        def run(restart: int) -> Run:
+            guess = self._guess(packed, derive(keys, restart), own)
+            return climb(steps, self._limits(), guess, packed, own)
+
+        return best_of(self.n_init, run, self._limits())
+
+    def _guess(self, packed: Packed, keys: Keys, own: bool) -> Mixture:
+        """Return the mixture, or the stack of own mixtures, from which EM starts."""
+        if isinstance(self.init, Mixture):
+            return Mixture.stack([self.init] * packed.n_objects) if own else self.init
+        stack = self._divided(packed, np.ones((packed.n_points, 1)), own, keys)
+        return stack[:, 0] if own else stack[0]
+
+    def _divided(self, packed: Packed, weights: Floats, own: bool, keys: Keys) -> Mixture:
+        """Return mixtures of batch (n,) or (n_objects, n) fitted to parts of the points of n members."""
+        symbols, init = is_symbols(packed), self.init
+        if init == "kmeans" and symbols:
+            raise ValueError("MixtureEstimator: init='kmeans' needs vectors. Got symbols; use init='random'.")
+        if not isinstance(init, str) or init == "auto":
+            init = "random" if symbols else "kmeans"
+        shares = divide(packed, weights, own, self._size(), keys, init)
+        flat = self._component_for(packed).guess(packed, shares.reshape(packed.n_points, -1), own)
+        starts = packed.offsets[:-1] if own else packed.offsets[:1]
+        counts = np.add.reduceat(shares, starts, axis=0).reshape((*flat.shape[:-1], *shares.shape[1:])) + SMOOTHING
+        return Mixture._restore(counts / counts.sum(axis=-1, keepdims=True), rebatch(flat, counts.shape))
+
+    def _maximize(self, statistics: Statistics) -> Mixture:
+        """Return the M-step's model, of the batch of the model that the statistics were taken under."""
+        model: Mixture = statistics.model
+        blocks = {name: block[:, None] for name, block in statistics.blocks.items()}
+        return rebatch(self.maximize_blocks(blocks, rebatch(model, (*model.shape, 1))), model.shape)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if isinstance(self.component, LeafEstimator):
+            tags.input_tags = get_tags(self.component).input_tags
+        return tags

@@ -1,0 +1,181 @@
+"""The E-step of mixtures, block by block of points, so that the densities of few are held at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from genkern.core.mixture import share_out
+from genkern.models.base import Model
+from genkern.objects import Packed
+from genkern.validation import Floats
+
+PREFIX = "components."  # of the names of the components' blocks
+BLOCK = 1 << 19  # densities (points times components) held at a time
+FAINT = 1e-150  # weights below it are too small to divide an expected count by
+LARGEST = float(np.finfo(np.float64).max)
+LOG_LARGEST = 709.0
+
+AnyModel = TypeVar("AnyModel", bound=Model)
+
+
+class Outcome(NamedTuple):
+    """Log p (N, n), and named blocks of expected statistics with a leading axis of groups."""
+
+    log_p: Floats
+    blocks: dict[str, Floats]
+
+
+class Slopes(NamedTuple):
+    """Derivatives (N, n) of a log-likelihood with respect to densities p exp(-shift), and the shift (N, n)."""
+
+    raw: Floats
+    shift: Floats
+
+
+class Part(NamedTuple):
+    """Some points: their objects and rows in the whole, and themselves."""
+
+    objects: slice
+    rows: slice
+    packed: Packed
+
+
+def expect(
+    weights: Floats,
+    components: Any,
+    packed: Packed,
+    point_weights: Floats | None = None,
+    slopes: Slopes | None = None,
+    *,
+    totals: bool = False,
+    summed: bool = True,
+    n_jobs: int | None = None,
+) -> Outcome:
+    r"""Return log p of all points and, if ``summed``, statistics of each object or of all together.
+
+    Parameters
+    ----------
+    weights : (n, k), or (n_objects, n, k) if each object has mixtures of its own
+    components : leaf stack of batch (n * k,), or (n_objects, n * k)
+    packed : Packed
+    point_weights : (N, n)
+        Weights v of the points under the mixtures; ones if None.
+    slopes : Slopes, optional
+        What v was made of, :math:`v = \mathrm{raw}\, p\, e^{-\mathrm{shift}}`, if p may be zero or out of range.
+
+    Returns
+    -------
+    outcome : Outcome
+        Its block ``weights`` (G, n, k) is :math:`\sum_t v_t g_k(x_t) / p(x_t)`; the others, ``components.<name>``
+        (G, n, k, ...), are the components' for points of weight :math:`v_t w_k g_k / p`.
+    """
+    own = weights.ndim == 3
+    parts = list(parts_of(packed, weights[0].size if own else weights.size, joined=not own and (totals or not summed)))
+    work = partial(_expect_part, weights, components, point_weights, slopes, totals, summed)
+    workers = min(1 if n_jobs is None else effective_n_jobs(n_jobs), len(parts))
+    if workers == 1:
+        outcomes = [work(part) for part in parts]
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            outcomes = list(pool.map(work, parts))
+    blocks = {name: _merged([outcome.blocks[name] for outcome in outcomes], totals) for name in outcomes[0].blocks}
+    return Outcome(_merged([outcome.log_p for outcome in outcomes], totals=False), blocks)
+
+
+def _merged(blocks: list[Floats], totals: bool) -> Floats:
+    """Return the blocks of all parts as one, or their sum, in the order of the parts."""
+    if len(blocks) == 1:
+        return blocks[0]
+    return np.sum(blocks, axis=0) if totals else np.concatenate(blocks)
+
+
+def parts_of(packed: Packed, width: int, joined: bool = False) -> Iterator[Part]:
+    """Yield parts of a bounded size: of whole objects, or (joined) of all points as if they were one object's."""
+    limit = max(1, BLOCK // width)
+    first = 0
+    if joined:
+        for begin in range(0, packed.n_points, limit):
+            rows = slice(begin, min(begin + limit, packed.n_points))
+            one = np.array([0, rows.stop - begin])
+            yield Part(slice(None), rows, Packed(packed.values[rows], one, packed.alphabet))
+        return
+    while first < packed.n_objects:
+        last = int(np.searchsorted(packed.offsets, packed.offsets[first] + limit, side="right")) - 1
+        last = max(last, first + 1)
+        offsets = packed.offsets[first : last + 1]
+        rows = slice(int(offsets[0]), int(offsets[-1]))
+        yield Part(slice(first, last), rows, Packed(packed.values[rows], offsets - offsets[0], packed.alphabet))
+        first = last
+
+
+def _expect_part(
+    weights: Floats,
+    components: Any,
+    point_weights: Floats | None,
+    slopes: Slopes | None,
+    totals: bool,
+    summed: bool,
+    part: Part,
+) -> Outcome:
+    """Return the outcome of one part."""
+    own = weights.ndim == 3
+    shares = weights[part.objects] if own else weights[None]
+    leaf = components[part.objects] if own else components
+    packed = part.packed
+    logs = leaf.own_log_density(packed) if own else leaf.log_density(packed.values)
+    logs = np.require(logs, np.float64, ["C", "W"]).reshape(packed.n_points, *shares.shape[1:])
+    faint = shares < FAINT
+    kept = logs.copy() if summed and faint.any() else None
+    given = None if point_weights is None else point_weights[part.rows]
+    log_p, counts = share_out(logs, log_weights(shares), packed.offsets, given)
+    if not summed:
+        return Outcome(log_p, {})
+    raw = np.divide(counts, shares, out=np.zeros_like(counts), where=~faint)
+    if kept is not None:
+        given = np.ones(log_p.shape) if given is None else given
+        slope = Slopes(given, log_p) if slopes is None else Slopes(slopes.raw[part.rows], slopes.shift[part.rows])
+        raw = np.where(faint, _faint_slopes(kept, slope, packed.offsets), raw)
+    blocks = {"weights": raw.sum(axis=0, keepdims=True) if totals else raw}
+    for name, block in leaf.weigh(packed, logs.reshape(len(logs), -1), totals).items():
+        blocks[PREFIX + name] = block.reshape((len(block), *shares.shape[1:], *block.shape[2:]))
+    return Outcome(log_p, blocks)
+
+
+def _faint_slopes(logs: Floats, slopes: Slopes, offsets: Any) -> Floats:
+    """Return the sums over each object of raw g exp(-shift), never above the largest number: (n_objects, n, k)."""
+    there = (slopes.raw > 0) & (slopes.shift > -np.inf)
+    gaps = np.where(there[..., None], logs - np.where(there, slopes.shift, 0.0)[..., None], -np.inf)
+    with np.errstate(over="ignore"):
+        terms = np.minimum(slopes.raw[..., None] * np.exp(np.minimum(gaps, LOG_LARGEST)), LARGEST)
+        return np.minimum(np.add.reduceat(terms, offsets[:-1], axis=0), LARGEST)
+
+
+def log_weights(weights: Floats) -> Floats:
+    """Return the logarithms of weights, -inf where they are zero."""
+    with np.errstate(divide="ignore"):
+        logs: Floats = np.log(weights)
+    return logs
+
+
+def rebatch(model: AnyModel, batch: tuple[int, ...]) -> AnyModel:
+    """Return the members of a stack in a batch of another shape; one axis may be -1."""
+    axes = len(model.shape)
+    rest = math.prod(model.shape) // max(1, math.prod(size for size in batch if size >= 0))
+    shape = tuple(rest if size < 0 else size for size in batch)
+
+    def reshaped(name: str) -> Any:
+        value = getattr(model, name)
+        if name in model._shared:
+            return value
+        if isinstance(value, Model):
+            return rebatch(value, (*shape, *value.shape[axes:]))
+        return value.reshape((*shape, *value.shape[axes:])) if isinstance(value, np.ndarray) else value
+
+    return model._restore(*map(reshaped, model._fields))

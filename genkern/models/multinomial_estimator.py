@@ -1,0 +1,111 @@
+"""Estimation of multinomial distributions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import xlogy
+
+from genkern.core.rows import expected_rows
+from genkern.models.counts import CountLeaf, check_total, check_totals, group_rows, pack_counts
+from genkern.models.dirichlet_multinomial import DirichletMultinomial
+from genkern.models.estimator import LeafEstimator
+from genkern.models.multinomial import Multinomial
+from genkern.objects import Packed
+from genkern.validation import Floats, check_number
+
+
+class MultinomialEstimator(LeafEstimator):
+    r"""Smoothed shares of counts, :math:`p_d \propto c_d + \epsilon`, or the predictive distribution of a row.
+
+    Parameters
+    ----------
+    total : int, Poisson, Geometric or None, default=None
+        What is known about the sum of a row, as in ``Multinomial``. It is handed on and never estimated.
+    ordered : bool, default=True
+        Whether the datum is the ordered list of draws, as in ``Multinomial``. It does not change the probabilities.
+    estimate : {"ml", "map", "predictive"}, default="map"
+        Maximum likelihood; the mode of the posterior; or the posterior predictive distribution of a whole row, a
+        ``DirichletMultinomial`` with :math:`\alpha_d = 1 + \epsilon + c_d`.
+    pseudocount : float, default=0.01
+        The prior is a Dirichlet distribution with parameters :math:`1 + \epsilon`; its mode adds :math:`\epsilon` to
+        every count. Maximum likelihood ignores it.
+
+    Attributes
+    ----------
+    model_ : Multinomial or DirichletMultinomial
+
+    Notes
+    -----
+    Sparse matrices are never made dense by ``fit``. Objects without any count have uniform probabilities.
+
+    References
+    ----------
+    Jebara, Kondor & Howard (2004), Probability product kernels, sections 2.2 and 3.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from genkern import MultinomialEstimator
+    >>> counts = np.array([[2, 1, 0], [1, 0, 1]])
+    >>> MultinomialEstimator(estimate="ml").fit(counts).model_.probs
+    array([0.6, 0.2, 0.2])
+    >>> MultinomialEstimator(estimate="predictive", pseudocount=0).fit(counts).model_.alpha
+    array([4., 2., 2.])
+    """
+
+    softening = 0.1
+
+    def __init__(self, total: Any = None, ordered: bool = True, estimate: str = "map", pseudocount: float = 0.01):
+        self.total = total
+        self.ordered = ordered
+        self.estimate = estimate
+        self.pseudocount = pseudocount
+
+    def pack(self, X: Any, sequences: bool = True) -> Packed:
+        """Encode rows of counts; sparse matrices stay sparse."""
+        who = "MultinomialEstimator"
+        self._check_estimate()
+        check_number(self.pseudocount, "pseudocount", who)
+        return check_totals(pack_counts(X, who, sequences), check_total(self.total, who), who)
+
+    def resolve(self, X: Any) -> MultinomialEstimator:
+        """Return the estimator itself: columns need no alphabet."""
+        return self
+
+    def reference(self, packed: Packed, n: int, own: bool) -> Multinomial:
+        """Return uniform members."""
+        m = packed.values.shape[1]
+        batch = (packed.n_objects, n) if own else (n,)
+        return Multinomial._restore(np.full((*batch, m), 1.0 / m), self.total, self.ordered)
+
+    def maximize_blocks(self, blocks: dict[str, Floats], leaf: Multinomial) -> Multinomial:
+        """Return smoothed shares of expected counts; members without any count stay as they are."""
+        self._check_mode()
+        pseudocounts = np.full(leaf.width, self.pseudocount if self.estimate == "map" else 0.0)
+        return Multinomial._restore(expected_rows(leaf.probs, blocks["probs"], pseudocounts), leaf.total, leaf.ordered)
+
+    def log_prior(self, leaf: Multinomial) -> Floats:
+        """Return the Dirichlet log prior."""
+        if self.pseudocount == 0 or self.estimate == "ml":
+            return super().log_prior(leaf)
+        prior: Floats = xlogy(self.pseudocount, leaf.probs).sum(axis=(-1, -2))
+        return prior
+
+    def predictive(self, packed: Packed, own: bool) -> CountLeaf:
+        """Return the Dirichlet-multinomial of the posterior, of batch (1,) or (n_objects, 1)."""
+        counts = group_rows(packed, packed.values, np.ones(packed.n_points), totals=not own)
+        alpha = 1.0 + self.pseudocount + counts
+        return DirichletMultinomial._restore(alpha[:, None] if own else alpha, self.total, self.ordered)
+
+    def n_free(self, packed: Packed) -> int:
+        """Return m, the outcomes of an emission row, as the rule for the number of states counts them."""
+        return int(packed.values.shape[1])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # tables of counts only
+        tags.input_tags.sparse = tags.input_tags.positive_only = True
+        tags.input_tags.allow_nan = False
+        return tags
