@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     )
     from genkern.gram import Gram
     from genkern.kernels import RBF, Kernel, Linear, MeanMap, Polynomial, ProbabilityProduct
-    from genkern.learn import PlugInClassifier
+    from genkern.learn import (
+        EqualErrorClassifier,
+        KernelLogisticRegression,
+        KernelRidgeClassifierCV,
+        KernelSVMClassifierCV,
+        PlugInClassifier,
+        equal_error_rate,
+        roc50_score,
+        roc_points,
+    )
     from genkern.models.base import Statistics
     from genkern.models.bayes_net import BayesNet
     from genkern.models.bayes_net_estimator import BayesNetEstimator
@@ -88,7 +97,16 @@ _HOMES = {
     ),
     "gram": ("Gram",),
     "kernels": ("RBF", "Kernel", "Linear", "MeanMap", "Polynomial", "ProbabilityProduct"),
-    "learn": ("PlugInClassifier",),
+    "learn": (
+        "EqualErrorClassifier",
+        "KernelLogisticRegression",
+        "KernelRidgeClassifierCV",
+        "KernelSVMClassifierCV",
+        "PlugInClassifier",
+        "equal_error_rate",
+        "roc50_score",
+        "roc_points",
+    ),
     "models.base": ("Statistics",),
     "models.bayes_net": ("BayesNet",),
     "models.bayes_net_estimator": ("BayesNetEstimator",),
@@ -150,6 +168,7 @@ __all__ = [
     "Dirichlet",
     "DirichletEstimator",
     "DirichletMultinomial",
+    "EqualErrorClassifier",
     "Expected",
     "Exponential",
     "ExponentialEstimator",
@@ -167,6 +186,9 @@ __all__ = [
     "HMMEstimator",
     "KDEEstimator",
     "Kernel",
+    "KernelLogisticRegression",
+    "KernelRidgeClassifierCV",
+    "KernelSVMClassifierCV",
     "LDSEstimator",
     "Linear",
     "LinearGaussianNet",
@@ -209,9 +231,12 @@ __all__ = [
     "check_objects",
     "check_score",
     "datasets",
+    "equal_error_rate",
     "from_concatenated",
     "plots",
     "recipes",
+    "roc50_score",
+    "roc_points",
 ]
 
 

@@ -65,7 +65,7 @@ def fitted(case: Case, kind: str, **params: Any) -> tuple[Any, list[Any]]:
 def outcome(estimator: Any, X: Any) -> Any:
     """Return what a fitted estimator says about objects, one entry per object."""
     if is_classifier(estimator):
-        return estimator.predict_proba(X)
+        return estimator.predict_proba(X) if hasattr(estimator, "predict_proba") else estimator.decision_function(X)
     if hasattr(estimator, "transform"):
         return estimator.transform(X)
     return estimator.model_.log_prob(X)

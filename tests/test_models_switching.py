@@ -13,7 +13,7 @@ from scipy import stats
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from genkern import HMM, LDS, FisherScore, Gaussian, SwitchingLDS, SwitchingLDSEstimator, check_score
+from genkern import HMM, LDS, FisherScore, Gaussian, LDSEstimator, SwitchingLDS, SwitchingLDSEstimator, check_score
 from genkern.models.switching_field import field_statistics, mean_field
 from tests.oracles_lds import drop, random_lds
 
@@ -78,14 +78,14 @@ def enumerated(model, x):
 def case(request):
     rng = np.random.default_rng(5)
     model = random_switching(rng, 2, 2, 3, FORMS[request.param])
-    X = model.sample(4, length=5, rng=6)
+    X = model.sample(3, length=4, rng=6)
     X[1], X[2] = drop(rng, X[1]), X[2][:1]
     return model, X
 
 
 def rotations(angles=(0.15, 0.8)) -> SwitchingLDS:
     """Return two slowly switching rotations of the same plane, seen in three channels."""
-    C = np.random.default_rng(7).standard_normal((3, 2))
+    C = np.linalg.qr(np.random.default_rng(7).standard_normal((3, 2)))[0]
     turn = [0.97 * np.array([[np.cos(w), -np.sin(w)], [np.sin(w), np.cos(w)]]) for w in angles]
     systems = LDS.stack([LDS(A, C, 0.05, 0.05, np.zeros(2), 1.0) for A in turn])
     return SwitchingLDS([0.5, 0.5], [[0.97, 0.03], [0.04, 0.96]], systems)
@@ -111,12 +111,12 @@ def test_three_regimes():
     np.testing.assert_allclose(model.log_prob([x])[0], enumerated(model, x)[0], rtol=1e-11)
 
 
-@settings(deadline=None, max_examples=10)
-@given(seed=st.integers(0, 2**32 - 1), S=st.integers(1, 3), n=st.integers(1, 3), d=st.integers(1, 2))
+@settings(deadline=None, max_examples=6)
+@given(seed=st.integers(0, 2**32 - 1), S=st.integers(1, 3), n=st.integers(1, 2), d=st.integers(1, 2))
 def test_derivatives_match_differences(seed, S, n, d):
     rng = np.random.default_rng(seed)
     model = random_switching(rng, S, n, d, [rng.choice(["full", "diagonal", "isotropic"]) for _ in range(3)])
-    X = [drop(rng, x, 0.2) for x in model.sample(2, length=int(rng.integers(1, 6)), rng=rng)]
+    X = [drop(rng, x, 0.2) for x in model.sample(2, length=int(rng.integers(1, 5)), rng=rng)]
     check_score(model, X, tol=1e-6)
 
 
@@ -136,7 +136,7 @@ def test_derivatives_by_probabilities_of_zero():
         moved = vector.copy()
         moved[place] = 1e-7
         difference = (model.with_parameters(moved, "raw").log_prob(X) - model.log_prob(X)) / 1e-7
-        np.testing.assert_allclose(score[:, place], difference, rtol=1e-4)
+        np.testing.assert_allclose(score[:, place], difference, rtol=1e-4, atol=1e-6)
     assert (model.log_prob_grad(X, "softmax")[:, [1, 4]] == 0.0).all()
 
 
@@ -218,9 +218,8 @@ def test_simulated_paths_follow_the_chain_and_the_systems():
 
 def test_information_has_the_moments_of_regimes_and_states():
     model, lengths = random_switching(np.random.default_rng(2), 2, 1, 1), np.array([3, 5])
-    blocks = dict(
-        zip(("start", "row 0", "row 1", "A", "C", "Q", "R", "m", "P"), [b for _, b in model.information(lengths)])
-    )
+    names = ("start", "row 0", "row 1", "A", "C", "Q", "R", "m", "P")
+    blocks = dict(zip(names, [block for _, block in model.information(lengths)]))
     left, seen, moves, leaves = [], [], [], []
     for T in lengths:
         for _, path, states in model.simulate(20_000, length=int(T), rng=1):
@@ -238,12 +237,9 @@ def test_information_has_the_moments_of_regimes_and_states():
     ):
         error = np.std(draws) / np.sqrt(len(draws))
         assert abs(block.item() / np.squeeze(scale) - np.mean(draws)) < 4.5 * error
-    singular = SwitchingLDS(
-        model.start,
-        model.transitions,
-        LDS.stack([random_lds(np.random.default_rng(0), 1, 1, FORMS["deterministic"])] * 2),
-    )
-    with pytest.raises(ValueError, match="'state_cov' of regime 0 is singular.*empirical"):
+    still = random_lds(np.random.default_rng(0), 1, 1, FORMS["deterministic"])
+    singular = SwitchingLDS(model.start, model.transitions, LDS.stack([still, still]))
+    with pytest.raises(ValueError, match=r"'state_cov' of regime 0 is singular.*empirical"):
         singular.information(lengths)
 
 
@@ -331,10 +327,9 @@ def test_the_bound_is_that_of_its_q():
             gaps = x[t, there] - draws[:, t, None] * model.systems.observation[k, there, 0]
             logs[t, k] += stats.multivariate_normal.logpdf(gaps, cov=R[k][np.ix_(there, there)])
     expected = logs.mean(axis=-1)  # E log density; the best Q(q) given it has the log-likelihood of an HMM
+    chain, steps = np.log(model.start), np.log(model.transitions)
     paths = [
-        np.log(model.start[q[0]])
-        + sum(np.log(model.transitions[a, b]) for a, b in itertools.pairwise(q))
-        + sum(expected[t, k] for t, k in enumerate(q))
+        chain[q[0]] + sum(steps[a, b] for a, b in itertools.pairwise(q)) + expected[np.arange(T), q].sum()
         for q in itertools.product(range(2), repeat=T)
     ]
     entropy = 0.5 * np.linalg.slogdet(2.0 * np.pi * np.e * cov)[1]
@@ -410,18 +405,13 @@ def test_errors_say_what_to_do():
     rng = np.random.default_rng(0)
     model = random_switching(rng)
     long = [np.zeros((5, 2)), np.zeros((17, 2))]
-    for call in (
-        model.log_prob,
-        model.statistics,
-        model.log_prob_grad,
-        model.posterior,
-        FisherScore(model).fit_transform,
-    ):
-        with pytest.raises(ValueError, match="100000 paths.*17 observations in object 1.*estimate_log_prob"):
+    fisher = FisherScore(model, information="identity")
+    for call in (model.log_prob, model.statistics, model.log_prob_grad, model.posterior, fisher.fit_transform):
+        with pytest.raises(ValueError, match=r"100000 paths.*17 observations in object 1.*estimate_log_prob"):
             call(long)
     with pytest.raises(ValueError, match="batch"):
         SwitchingLDS([0.5, 0.5], np.eye(2), LDS.stack([random_lds(rng)] * 3))
-    with pytest.raises(TypeError, match="LDS.stack"):
+    with pytest.raises(TypeError, match=r"LDS\.stack"):
         SwitchingLDS([1.0], [[1.0]], [random_lds(rng)])
     with pytest.raises(ValueError, match="transitions"):
         SwitchingLDS([0.5, 0.5], [[0.5, 0.6], [0.5, 0.5]], model.systems)
@@ -434,13 +424,18 @@ def test_errors_say_what_to_do():
     still = LDS(np.eye(1), np.ones((2, 1)), 0.0, 0.0, np.zeros(1), 0.0)
     certain = SwitchingLDS([0.5, 0.5], [[0.5, 0.5]] * 2, LDS.stack([still, still]))
     for call in (certain.log_prob, certain.estimate_log_prob):
-        with pytest.raises(ValueError, match="object 0, position 0.*singular"):
+        with pytest.raises(ValueError, match=r"object 0, position 0.*singular"):
             call([np.zeros((3, 2))])
-    with pytest.raises(ValueError, match="'state_cov' of system .* singular"):
+    with pytest.raises(ValueError, match=r"'state_cov' of system .* singular"):
         certain.bound([np.zeros((3, 2))])
 
 
 # --- the estimator
+
+
+def _response(system, power):
+    C = system.observation
+    return C @ np.linalg.matrix_power(system.transition, power) @ np.linalg.pinv(C)
 
 
 @pytest.fixture(scope="module")
@@ -453,9 +448,8 @@ def fitted():
 def test_known_systems_are_found_again(fitted):
     truth, draws, estimator = fitted
     model = estimator.model_
-    found = np.concatenate(
-        [regimes.argmax(axis=1) for regimes, _, _ in model.posterior([x for x, _, _ in draws], "variational")]
-    )
+    regimes = [parts[0] for parts in model.posterior([x for x, _, _ in draws], method="variational")]
+    found = np.concatenate(regimes).argmax(axis=1)
     right = np.mean(found == np.concatenate([path for _, path, _ in draws]))
     order = [0, 1] if right > 0.5 else [1, 0]
     assert max(right, 1.0 - right) > 0.9
@@ -463,16 +457,12 @@ def test_known_systems_are_found_again(fitted):
     for k, place in enumerate(order):
         # responses C A^t C^+ to what is seen do not depend on the basis of the states
         for power in range(1, 5):
-            ours, theirs = (
-                system.observation
-                @ np.linalg.matrix_power(system.transition, power)
-                @ np.linalg.pinv(system.observation)
-                for system in (model.systems[place], truth.systems[k])
-            )
-            np.testing.assert_allclose(ours, theirs, atol=0.15)
-    # new data are explained about as well as by the truth
+            ours, theirs = (_response(system, power) for system in (model.systems[place], truth.systems[k]))
+            assert np.linalg.norm(ours - theirs) < 0.1 * np.linalg.norm(theirs)
+    # new data are better explained than by one system
     X = truth.sample(10, length=15, rng=9)
-    assert model.log_prob(X).sum() > truth.log_prob(X).sum() - 15.0
+    one = LDSEstimator(2, max_iter=50, tol=0).fit([x for x, _, _ in draws]).model_
+    assert model.log_prob(X).sum() > one.log_prob(X).sum() + 10.0
 
 
 def test_the_objective_never_falls(fitted):
@@ -528,9 +518,8 @@ def test_a_model_as_first_guess():
     truth = rotations()
     X = truth.sample(5, length=80, rng=1)
     estimator = SwitchingLDSEstimator(2, 2, init=truth, max_iter=10, tol=0).fit(X)
-    assert estimator.history_[0] == pytest.approx(
-        truth.bound(X, max_iter=5).sum() + 0.01 * np.log(truth.transitions).sum() + 0.02 * np.log(0.5), rel=1e-6
-    )
+    prior = 0.01 * (np.log(truth.transitions).sum() + np.log(truth.start).sum())
+    assert estimator.history_[0] == pytest.approx(truth.bound(X, max_iter=5).sum() + prior, rel=1e-6)
     assert estimator.model_.systems.state_cov.shape == truth.systems.state_cov.shape
     assert (np.diff(estimator.history_) >= -1e-7).all()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 from checks import CHECKS, Case
+from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils import get_tags
@@ -20,6 +21,7 @@ from genkern import (
     BernoulliEstimator,
     CategoricalEstimator,
     DirichletEstimator,
+    EqualErrorClassifier,
     ExponentialEstimator,
     FactorialHMMEstimator,
     FisherScore,
@@ -30,6 +32,9 @@ from genkern import (
     Gram,
     HMMEstimator,
     KDEEstimator,
+    KernelLogisticRegression,
+    KernelRidgeClassifierCV,
+    KernelSVMClassifierCV,
     LDSEstimator,
     Linear,
     LinearGaussianNetEstimator,
@@ -58,6 +63,8 @@ from genkern import (
 from genkern.embed import ScaleSeries
 
 MODELS = "returns models, which cannot be subtracted or have a shape"
+NO_FEATURES = "gives features where kernel values are due"
+NO_KERNEL = "changes kernel values into those of no kernel (whole numbers, mean zero), which are refused"
 LISTS = "fits on X.tolist(), a list of sequences, for which every length is legal in predict"
 SYMBOLS = ("strings",)
 SERIES = ("series",)
@@ -179,6 +186,40 @@ CASES = {
         grid={"priors": ["uniform", "empirical"]},
         expected={"check_classifiers_train": LISTS},
     ),
+    "EqualErrorClassifier": Case(lambda: EqualErrorClassifier(PlugInClassifier(GaussianEstimator())), ()),
+    "EqualErrorClassifier of HMMs": Case(
+        lambda: EqualErrorClassifier(PlugInClassifier(hmm()), cv=3),
+        finish=lambda classifier: classifier,
+        grid={"estimator__priors": ["uniform", "empirical"]},
+        table=False,
+    ),
+    "KernelLogisticRegression": Case(
+        KernelLogisticRegression,
+        (),
+        expected={
+            "check_decision_proba_consistency": NO_FEATURES,
+            "check_estimators_dtypes": NO_KERNEL,
+            "check_positive_only_tag_during_fit": NO_KERNEL,
+        },
+    ),
+    "KernelLogisticRegression(linear)": Case(lambda: KernelLogisticRegression(kernel="linear"), ()),
+    "KernelLogisticRegression(RBF)": Case(lambda: KernelLogisticRegression(kernel=RBF(0.1), bias="penalised"), ()),
+    "KernelLogisticRegression of products": Case(
+        lambda: make_pipeline(product(ProbabilityProduct(length=5))(), KernelLogisticRegression()),
+        finish=lambda classifier: classifier,
+        grid={"kernellogisticregression__C": [1.0, 10.0]},
+        table=False,
+    ),
+    "KernelRidgeClassifierCV": Case(KernelRidgeClassifierCV, (), expected={"check_estimators_dtypes": NO_KERNEL}),
+    "KernelRidgeClassifierCV(linear)": Case(lambda: KernelRidgeClassifierCV(kernel="linear"), ()),
+    "KernelRidgeClassifierCV of products": Case(
+        lambda: make_pipeline(product(ProbabilityProduct(length=5))(), KernelRidgeClassifierCV()),
+        finish=lambda classifier: classifier,
+        grid={"kernelridgeclassifiercv__criterion": ["error", "squared"]},
+        table=False,
+    ),
+    "KernelSVMClassifierCV": Case(lambda: KernelSVMClassifierCV(cv=KFold(3)), ()),
+    "KernelSVMClassifierCV(linear)": Case(lambda: KernelSVMClassifierCV(kernel="linear", cv=KFold(3)), ()),
     "FitEach": Case(
         lambda: FitEach(hmm(), store=Store()),
         finish=[("gram", Gram(ProbabilityProduct(length=5).normalized())), *svc],

@@ -36,8 +36,9 @@ STRETCH = 64  # steps whose emission factors are made at a time
 class Quads(NamedTuple):
     """Sizes of a block, and where its lane arrays begin in the buffer; see ``hmm_lanes.Lanes``.
 
-    n states; quad, width: four; stride: 1 if the messages of all steps are kept, 0 if only those of a stretch. few: the
-    number of symbols if they are few, else 0; then codes (steps,) and symbols (FEW, 4) hold them and their factors.
+    n states; quad: four; stride: 1 if the messages of all steps are kept, 0 if only those of a stretch. few: the number
+    of symbols if they are few, else 0; then codes (steps,) and symbols (FEW, 4) hold them and their factors. width: to
+    which rows of emission factors are read, four, or n where they are not.
     """
 
     n: int
@@ -68,7 +69,7 @@ def quads_of(n: int, steps: int, keep: bool, symbols: int) -> tuple[Quads, int, 
     counts += [(CHUNK + 1) * LINE, (CHUNK + 1) * LINE, QUAD * LINE, 3 * W]
     counts += [steps * W, FEW * LINE] if few else [0, 0]
     starts, total = places(counts)
-    return Quads(n, QUAD, QUAD, int(keep), few, *starts), total, ROWS + (0 if few else steps * W)
+    return Quads(n, QUAD, n if few else QUAD, int(keep), few, *starts), total, ROWS + (0 if few else steps * W)
 
 
 @kernel
@@ -177,14 +178,14 @@ def _forward(problem, rows, at, m, ints, out):
 @kernel
 def _advance(at, m, first, steps, kept):
     """Take the message ``now`` some steps on from the given one; pred and b of these are kept from ``kept`` on."""
-    now, A, b, pred = at.now, at.A, at.b + kept, at.pred + kept
+    now, A, b, pred, four = at.now, at.A, at.b + kept, at.pred + kept, at.n == QUAD
     a0, a1, a2, a3 = load(m, now), load(m, now + W), load(m, now + 2 * W), load(m, now + 3 * W)
     for t in range(first, first + steps):
         if t == 0:
             p, q = load(m, at.start), load(m, at.start + W)
             r, s = load(m, at.start + 2 * W), load(m, at.start + 3 * W)
         else:
-            p, q, r, s = _times(m, A, LINE, W, (a0, a1, a2, a3), (zero(), zero(), zero(), zero()))
+            p, q, r, s = _times(m, A, LINE, W, four, (a0, a1, a2, a3), (zero(), zero(), zero(), zero()))
         store(m, pred, p)
         store(m, pred + W, q)
         store(m, pred + 2 * W, r)
@@ -209,21 +210,28 @@ def _advance(at, m, first, steps, kept):
 
 
 @inlined
-def _times(m, matrix, step, apart, message, sums):
-    """Return four sums plus the four numbers of a message, times coefficients a step, and the four sums apart."""
+def _times(m, matrix, step, apart, four, message, sums):
+    """Return four sums plus the numbers of a message, times coefficients a step, and the sums apart.
+
+    Unless ``four``, the last number and the last sum are padding.
+    """
     a0, a1, a2, a3 = message
     p, q, r, s = sums
+    second, third = matrix + step, matrix + 2 * step
     p, q = multiply_add(a0, load(m, matrix), p), multiply_add(a0, load(m, matrix + apart), q)
-    r, s = multiply_add(a0, load(m, matrix + 2 * apart), r), multiply_add(a0, load(m, matrix + 3 * apart), s)
-    row = matrix + step
-    p, q = multiply_add(a1, load(m, row), p), multiply_add(a1, load(m, row + apart), q)
-    r, s = multiply_add(a1, load(m, row + 2 * apart), r), multiply_add(a1, load(m, row + 3 * apart), s)
-    row = matrix + 2 * step
-    p, q = multiply_add(a2, load(m, row), p), multiply_add(a2, load(m, row + apart), q)
-    r, s = multiply_add(a2, load(m, row + 2 * apart), r), multiply_add(a2, load(m, row + 3 * apart), s)
-    row = matrix + 3 * step
-    p, q = multiply_add(a3, load(m, row), p), multiply_add(a3, load(m, row + apart), q)
-    r, s = multiply_add(a3, load(m, row + 2 * apart), r), multiply_add(a3, load(m, row + 3 * apart), s)
+    r = multiply_add(a0, load(m, matrix + 2 * apart), r)
+    p, q = multiply_add(a1, load(m, second), p), multiply_add(a1, load(m, second + apart), q)
+    r = multiply_add(a1, load(m, second + 2 * apart), r)
+    p, q = multiply_add(a2, load(m, third), p), multiply_add(a2, load(m, third + apart), q)
+    r = multiply_add(a2, load(m, third + 2 * apart), r)
+    if four:
+        last, corner = matrix + 3 * step, matrix + 3 * apart
+        p, q = multiply_add(a3, load(m, last), p), multiply_add(a3, load(m, last + apart), q)
+        r = multiply_add(a3, load(m, last + 2 * apart), r)
+        s = multiply_add(a0, load(m, corner), s)
+        s = multiply_add(a1, load(m, corner + step), s)
+        s = multiply_add(a2, load(m, corner + 2 * step), s)
+        s = multiply_add(a3, load(m, corner + 3 * step), s)
     return p, q, r, s
 
 
@@ -280,13 +288,13 @@ def _retreat(at, m, last, first, place):
 @kernel
 def _recede(at, m, last, steps, place):
     """Combine past, present and future of some steps: alpha, weighted future, emission derivatives in place of b."""
-    A, end, alpha = at.A, at.arriving, at.alpha + place * LINE
+    A, end, alpha, four = at.A, at.arriving, at.alpha + place * LINE, at.n == QUAD
     w = at.weighted + place * LINE
     pred, b = at.pred + (last - 1) * LINE, at.b + (last - 1) * LINE
     a0, a1, a2, a3 = load(m, w), load(m, w + W), load(m, w + 2 * W), load(m, w + 3 * W)
     for _ in range(steps):
         arriving = load(m, end), load(m, end + W), load(m, end + 2 * W), load(m, end + 3 * W)
-        p, q, r, s = _times(m, A, W, LINE, (a0, a1, a2, a3), arriving)
+        p, q, r, s = _times(m, A, W, LINE, four, (a0, a1, a2, a3), arriving)
         w += LINE
         a0 = _combine(m, pred, b, alpha, w, p)
         a1 = _combine(m, pred + W, b + W, alpha + W, w + W, q)

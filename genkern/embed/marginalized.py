@@ -11,7 +11,7 @@ from sklearn.kernel_approximation import RBFSampler
 
 from genkern.embed.maps import ElementMap
 from genkern.embed.marginalized_points import expected_points, moments_of, refuse_missing, symbol_shares
-from genkern.embed.states import StateEmbedding, indices, pair_offsets, pair_posteriors, posteriors
+from genkern.embed.states import StateEmbedding, flat_rows, indices, pair_offsets, pair_posteriors, posteriors
 from genkern.models.categorical import Categorical
 from genkern.models.hmm import HMM
 from genkern.models.mixture import Mixture
@@ -129,6 +129,8 @@ class Marginalized(StateEmbedding):
             return [f"count[{state},{word}]" for state in states for word in words]
         if self.features == "mean":
             moments_of(_emissions(model))
+        if self.features == "rbf":
+            refuse_missing(packed, "Marginalized", "features='rbf'")
         columns = self.n_components if self.features == "rbf" else self.order * packed.values.shape[1]
         names = [f"{self.features}[{state},{c}]" for state in states for c in range(columns)]
         return names if self.features == "rbf" else [f"state[{state}]" for state in states] + names
@@ -168,7 +170,7 @@ class Marginalized(StateEmbedding):
             term, word = term[each], word[each] * m + symbol
             share = shares[codes[position[term]], :, symbol]
             terms = terms[each] * np.expand_dims(share, [a for a in range(1, self.order + 1) if a != axis + 1])
-        values = terms.reshape(len(terms), -1)
+        values = flat_rows(terms)
         values = self._mapped(values) if self.apply == "time" else values
         owners = np.repeat(np.arange(packed.n_objects), np.diff(ends))[term]
         cells, shape = owners * m**self.order + word, (packed.n_objects, m**self.order)
@@ -197,7 +199,7 @@ class Marginalized(StateEmbedding):
             shape = (len(weights), n, n, points.shape[2])
             first, second = points[positions[0]][:, :, None], points[positions[1]][:, None]
             both = [np.broadcast_to(first, shape), np.broadcast_to(second, shape)]
-            points = np.concatenate(both, axis=3).reshape(len(weights), n * n, -1)
+            points = np.concatenate(both, axis=3).reshape(len(weights), n * n, 2 * shape[-1])
         visits = self._sum(weights, ends, self.normalize)
         sums = self._sum(weights[:, :, None] * points, ends, self.normalize)
         return np.concatenate([visits, sums.reshape(rows, -1)], axis=1)
@@ -213,6 +215,11 @@ class Marginalized(StateEmbedding):
             _each_row_alone(points, sampler.random_weights_) + sampler.random_offset_
         )
         return self._sum(weights[:, :, None] * waves[:, None, :], ends, self.normalize)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan &= self.features != "rbf"
+        return tags
 
 
 def _each_row_alone(points: Floats, weights: Floats) -> Floats:

@@ -62,6 +62,6 @@ def refuse_missing(packed: Packed, who: str, what: str) -> None:
         row, column = gaps[0].tolist()
         index, position = locate(packed.offsets, row)
         raise ValueError(
-            f"{who}: object {index}, position {position}, column {column} is missing, which {what} cannot take. "
-            "Fill it in, or use Gaussian emissions with features='mean' or 'raw'."
+            f"{who}: object {index}, position {position}, column {column} is NaN, but {what} cannot take missing "
+            "entries. Fill it in, or use Gaussian emissions with features='mean' or 'raw'."
         )

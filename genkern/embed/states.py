@@ -184,18 +184,23 @@ def indices(sizes: list[int], repeat: int = 1) -> list[str]:
 def posteriors(model: Any, packed: Packed) -> Floats:
     """Return the state posteriors (N, S) of all positions; several chains side by side."""
     pieces = model.posterior(packed)
-    if isinstance(model, FactorialHMM):
-        pieces = [np.concatenate(chains, axis=1) for chains in pieces]
-    return np.concatenate(pieces)
+    if not isinstance(model, FactorialHMM):
+        return np.concatenate(pieces)
+    return np.concatenate([np.concatenate(chain) for chain in zip(*pieces, strict=True)], axis=1)
 
 
 def pair_posteriors(model: Any, packed: Packed) -> Floats:
     """Return the posteriors (N - n_objects, S) of pairs of states at neighbouring positions, flattened."""
     pieces = [xi for _, xi in model.posterior(packed, pairs=True)]
-    if isinstance(model, FactorialHMM):
-        return np.concatenate([np.concatenate([x.reshape(len(x), -1) for x in chains], axis=1) for chains in pieces])
-    xi = np.concatenate(pieces)
-    return xi.reshape(len(xi), -1)
+    if not isinstance(model, FactorialHMM):
+        return flat_rows(np.concatenate(pieces))
+    chains = [flat_rows(np.concatenate(chain)) for chain in zip(*pieces, strict=True)]
+    return np.concatenate(chains, axis=1)
+
+
+def flat_rows(array: Floats) -> Floats:
+    """Return an array of n rows as a matrix, also where n is zero."""
+    return array.reshape(len(array), int(np.prod(array.shape[1:])))
 
 
 def expected_states(model: Any, packed: Packed, pairs: bool) -> tuple[Floats, Floats | None]:
@@ -204,7 +209,7 @@ def expected_states(model: Any, packed: Packed, pairs: bool) -> tuple[Floats, Fl
         found = model.statistics(packed)
         steps = model.transitions * found["transitions"]
         visits = model.start * found["start"] + steps.sum(axis=1)
-        return visits, steps.reshape(len(steps), -1) if pairs else None
+        return visits, flat_rows(steps) if pairs else None
     if isinstance(model, Mixture):
         return model.weights * model.statistics(packed)["weights"], None
     visits = sum_pieces(posteriors(model, packed), packed.offsets)

@@ -87,7 +87,7 @@ class TopScore(TransformerMixin, BaseEstimator):
     >>> X, y = ["aaab", "aaba", "bbab", "babb"], ["A", "A", "B", "B"]
     >>> top = TopScore(HMMEstimator(n_states=1)).fit(X, y)
     >>> top.transform(["aa", "bb"])[:, 0].round(3)
-    array([-2.037,  2.037])
+    array([-2.191,  2.191])
     >>> top.get_feature_names_out()[:2].tolist()
     ['v', 'B.start[0]']
     """

@@ -1,7 +1,19 @@
-"""Learners that scikit-learn lacks."""
+"""Learners that scikit-learn lacks, and how well they rank."""
 
+from genkern.learn.equal_error import EqualErrorClassifier
 from genkern.learn.logistic import KernelLogisticRegression
 from genkern.learn.plugin import PlugInClassifier
+from genkern.learn.ranking import equal_error_rate, roc50_score, roc_points
 from genkern.learn.ridge import KernelRidgeClassifierCV
+from genkern.learn.svm_path import KernelSVMClassifierCV
 
-__all__ = ["KernelLogisticRegression", "KernelRidgeClassifierCV", "PlugInClassifier"]
+__all__ = [
+    "EqualErrorClassifier",
+    "KernelLogisticRegression",
+    "KernelRidgeClassifierCV",
+    "KernelSVMClassifierCV",
+    "PlugInClassifier",
+    "equal_error_rate",
+    "roc50_score",
+    "roc_points",
+]

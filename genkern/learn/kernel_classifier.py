@@ -61,7 +61,22 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
+    def _keep(self, X: Any, dual: Floats) -> None:
+        """Set the coefficients, (1 or n_classes, n) of checked objects, and what they refer to."""
+        for name in ("coef_", "dual_coef_", "X_fit_"):
+            self.__dict__.pop(name, None)  # of an earlier fit with another kernel
+        if self._named("linear"):
+            self.coef_ = dual @ X
+        else:
+            self.dual_coef_ = dual
+        if not isinstance(self.kernel, str):
+            self.X_fit_ = X
+
     # --- input
+
+    def _named(self, name: str) -> bool:
+        """Whether the kernel is given by this name."""
+        return isinstance(self.kernel, str) and self.kernel == name
 
     def _check_training(self, X: Any, y: ArrayLike) -> tuple[Any, Ints]:
         """Return checked objects and the class index of each; set ``classes_``."""
@@ -84,7 +99,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(kernel, Kernel) and not kernel.vectors:
             remember_width(self, X, reset=reset)
             return X
-        if kernel not in ("precomputed", "linear") and not callable(kernel):
+        if not (self._named("precomputed") or self._named("linear") or callable(kernel)):
             raise ValueError(
                 f"The 'kernel' parameter of {type(self).__name__} must be 'precomputed', 'linear' or a function of two "
                 f"lists of objects such as RBF(). Got {kernel!r} instead."
@@ -96,11 +111,11 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         """Whether objects may be rows of a sparse matrix."""
         if isinstance(self.kernel, Kernel):
             return self.kernel.vectors and self.kernel.accepts_sparse
-        return isinstance(self.kernel, str) and self.kernel == "linear"
+        return self._named("linear")
 
     def _within(self, X: Any) -> Floats:
         """Return the Gram matrix (n, n) of checked training objects."""
-        K = X if isinstance(self.kernel, str) and self.kernel == "precomputed" else self._between(X, X)
+        K = X if self._named("precomputed") else self._between(X, X)
         return check_symmetric(K, type(self).__name__)
 
     def _between(self, X: Any, Y: Any) -> Floats:
@@ -109,11 +124,11 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _compare(self, X: Any) -> Floats:
         """Return kernel values (n, n_fit) of checked new objects with those of the training set."""
-        return X if isinstance(self.kernel, str) and self.kernel == "precomputed" else self._between(X, self.X_fit_)
+        return X if self._named("precomputed") else self._between(X, self.X_fit_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise = self._named("precomputed")
         tags.input_tags.sparse = self._takes_sparse()
         return tags
 

@@ -121,8 +121,8 @@ class KernelLogisticRegression(KernelClassifier):
     >>> learner.predict([[0.5], [5.5]]).tolist()
     ['low', 'high']
     >>> learner.predict_proba([[0.5], [3.0]]).round(3)
-    array([[0.078, 0.922],
-           [0.5  , 0.5  ]])
+    array([[0.11, 0.89],
+           [0.5 , 0.5 ]])
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class KernelLogisticRegression(KernelClassifier):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        self._keep(X, path, found, scale)
+        self._store(X, path, found, scale)
         self.gap_ = np.array([solution.gap for solution in found])
         self.objective_ = np.array([solution.objective for solution in found])
         self.n_iter_ = np.array([solution.n_iter for solution in found])
@@ -244,7 +244,7 @@ class KernelLogisticRegression(KernelClassifier):
             K = self._within(X)
             Z, to_dual = eigen_features(K, rank)
             return _Path(_with_constant(Z, scale), to_dual, float((Z**2).sum() / np.trace(K)))
-        if isinstance(self.kernel, str) and self.kernel == "linear" and X.shape[1] < n:
+        if self._named("linear") and X.shape[1] < n:
             return _Path(_with_constant(dense(X), scale))
         if n > LARGEST:
             raise ValueError(
@@ -266,7 +266,7 @@ class KernelLogisticRegression(KernelClassifier):
             )
         n = len(self.support_)
         self.support_ = np.sort(check_random_state(self.random_state).permutation(n)[:rank])
-        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+        if self._named("precomputed"):
             cross, diagonal = self._within(X)[:, self.support_], X.diagonal()
         else:
             cross = self._between(X, _safe_indexing(X, self.support_))
@@ -276,26 +276,21 @@ class KernelLogisticRegression(KernelClassifier):
         Z = cross @ to_dual
         return _Path(_with_constant(Z, scale), to_dual, float((Z**2).sum() / diagonal.sum()))
 
-    def _keep(self, X: Any, path: _Path, found: list[Solution], scale: float) -> None:
+    def _store(self, X: Any, path: _Path, found: list[Solution], scale: float) -> None:
         """Set the coefficients and what they refer to."""
-        coefficients = np.stack([solution.coefficients for solution in found])
-        self.dual_coef_ = np.stack([solution.dual for solution in found])
+        own = np.stack([solution.coefficients for solution in found])
+        biases = np.array([solution.bias for solution in found])
         if isinstance(path.space, DualSpace):
-            self.dual_coef_ = coefficients
-            bias = scale**2 * coefficients.sum(axis=1)
+            dual = own
+            self.intercept_ = biases + scale**2 * dual.sum(axis=1)
         else:
-            bias = scale * coefficients[:, -1]
-            coefficients = coefficients[:, :-1] if scale else coefficients
-            if path.to_dual is not None:
-                self.dual_coef_ = coefficients @ path.to_dual.T
-        self.intercept_ = np.array([solution.bias for solution in found]) + bias
-        for name in ("coef_", "X_fit_"):
-            self.__dict__.pop(name, None)  # of an earlier fit with another kernel
-        if not isinstance(self.kernel, str):
-            self.X_fit_ = _safe_indexing(X, self.support_) if self.solver == "nystrom" else X
-        elif self.kernel == "linear":
-            by_features = isinstance(path.space, PrimalSpace) and path.to_dual is None
-            self.coef_ = coefficients if by_features else self.dual_coef_ @ _safe_indexing(X, self.support_)
+            self.intercept_ = biases + scale * own[:, -1]
+            own = own[:, :-1] if scale else own
+            dual = np.stack([solution.dual for solution in found]) if path.to_dual is None else own @ path.to_dual.T
+        self._keep(X if self.solver != "nystrom" else _safe_indexing(X, self.support_), dual)
+        self.dual_coef_ = dual
+        if isinstance(path.space, PrimalSpace) and path.to_dual is None:
+            self.coef_ = own  # not by way of the dual coefficients, which agree with them up to the gap only
 
     def _compare(self, X: Any) -> Floats:
         """Return kernel values (n, n_support) of checked new objects with the supporting ones."""

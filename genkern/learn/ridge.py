@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from genkern.learn.kernel_classifier import Ints, KernelClassifier, decide, dense, targets
-from genkern.learn.ridge_path import Spectrum, coefficients, feature_spectrum, gram_spectrum, left_out
+from genkern.learn.ridge_path import coefficients, feature_spectrum, gram_spectrum, left_out
 from genkern.validation import Floats, check_array, check_option
 
 ALPHAS = (1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -116,7 +116,10 @@ class KernelRidgeClassifierCV(KernelClassifier):
         X, codes = self._check_training(X, y)
         members = _check_groups(groups, codes)
         Y = targets(codes, len(self.classes_))
-        spectrum = self._decompose(X)
+        linear, free = self._named("linear"), self.bias == "free"
+        thin = linear and X.shape[1] < len(Y)
+        K = X if thin else self._within(X)
+        spectrum = feature_spectrum(dense(X), free) if thin else gram_spectrum(K, free, who)
         decisions = left_out(spectrum, Y, alphas, members, who)
         self.cv_squared_ = ((decisions - Y) ** 2).mean(axis=(1, 2))
         decisions = decisions[:, :, 0] if Y.shape[1] == 1 else decisions
@@ -125,7 +128,10 @@ class KernelRidgeClassifierCV(KernelClassifier):
         best = int(np.lexsort((self.cv_squared_, first))[0])
         self.alpha_ = float(alphas[best])
         self.cv_decision_ = decisions[best]
-        self._keep(X, Y, coefficients(spectrum, Y, self.alpha_))
+        dual = coefficients(spectrum, Y, self.alpha_)
+        self._keep(X, dual.T)
+        fitted = X @ self.coef_.T if linear else K @ dual
+        self.intercept_ = (Y - fitted).mean(axis=0) * free
         return self
 
     def _check_alphas(self) -> Floats:
@@ -136,27 +142,6 @@ class KernelRidgeClassifierCV(KernelClassifier):
                 f"The 'alphas' parameter of KernelRidgeClassifierCV must hold positive numbers. Got {self.alphas!r}."
             )
         return alphas
-
-    def _decompose(self, X: Any) -> Spectrum:
-        """Return the spectrum of checked training objects."""
-        free = self.bias == "free"
-        if isinstance(self.kernel, str) and self.kernel == "linear" and X.shape[1] < X.shape[0]:
-            return feature_spectrum(dense(X), free)
-        return gram_spectrum(self._within(X), free, "KernelRidgeClassifierCV")
-
-    def _keep(self, X: Any, Y: Floats, dual: Floats) -> None:
-        """Set the coefficients and what they refer to."""
-        for name in ("coef_", "dual_coef_", "X_fit_"):
-            self.__dict__.pop(name, None)  # of an earlier fit with another kernel
-        if isinstance(self.kernel, str) and self.kernel == "linear":
-            self.coef_ = dual.T @ X
-            fitted = X @ self.coef_.T
-        else:
-            self.dual_coef_ = dual.T
-            fitted = self._within(X) @ dual
-        if not isinstance(self.kernel, str):
-            self.X_fit_ = X
-        self.intercept_ = (Y - fitted).mean(axis=0) * (self.bias == "free")
 
 
 def _check_groups(groups: ArrayLike | None, codes: Ints) -> list[Ints] | None:

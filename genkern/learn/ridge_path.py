@@ -42,8 +42,8 @@ class Spectrum(NamedTuple):
 def gram_spectrum(K: Floats, centred: bool, who: str) -> Spectrum:
     """Return the eigenvectors of a positive semi-definite K (n, n), orthogonal to the constants if centred.
 
-    A reflection that takes the constant vector to the first axis leaves a matrix of one row and column less, so that the
-    eigenvectors are orthogonal to the constants to the last digit.
+    A reflection that takes the constant vector to the first axis leaves a matrix of one row and column less, so that
+    the eigenvectors are orthogonal to the constants to the last digit.
     """
     n = len(K)
     if centred:
@@ -93,7 +93,7 @@ def left_out(spectrum: Spectrum, Y: Floats, alphas: Floats, groups: list[Ints] |
         return Y - residuals / leverage[:, :, None]
     predicted = np.empty_like(residuals)
     for rows in groups:
-        own, rest = vectors[rows], 0.0
+        own, rest = vectors[rows], np.zeros((1, 1))
         if not spectrum.complete:
             rest = np.eye(len(rows)) - spectrum.centred / len(Y) - own @ own.T
         for i, factor in enumerate(shrink):

@@ -182,7 +182,8 @@ def missing_points(packed: Packed) -> NDArray[np.bool_]:
     if not isinstance(packed.values, np.ndarray):
         return np.zeros(packed.n_points, bool)
     entries = np.isnan(packed.values) if packed.alphabet is None else packed.values >= packed.alphabet.size
-    return entries.reshape(packed.n_points, -1).any(axis=1)
+    points: NDArray[np.bool_] = entries.reshape(packed.n_points, -1).any(axis=1)
+    return points
 
 
 def _arrays(leaf: Leaf) -> list[str]:

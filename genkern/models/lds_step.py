@@ -47,7 +47,7 @@ def maximize(statistics: Statistics, rules: Rules) -> LDS:
     second = _second(systems.cov, blocks["initial_cov"], starts) / starts - shift @ _t(shift)
     P = shaped(second, form_of(model.initial_cov, batch), rules.floor)
     new = (systems.A + step, systems.C + turn, Q, R, systems.mean + shift[..., 0], P)
-    return LDS._restore(*(part if batch else part[0] for part in new))
+    return LDS._restore(*(part if batch else np.asarray(part[0]) for part in new))
 
 
 def log_prior(model: LDS, rules: Rules) -> Floats:

@@ -24,7 +24,7 @@ from genkern.models.switching_start import pooled_model, segments
 from genkern.objects import Packed, object_digests, pack_series, remember_width
 from genkern.validation import Floats, check_int, check_number, check_option
 
-SWEEPS = 5  # in one E-step; the next goes on from where they stop
+SWEEPS = 2  # in one E-step; the next goes on from where they stop
 POOLED_STEPS = 20  # of EM for the one system from which regimes are told apart
 
 

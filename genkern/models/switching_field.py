@@ -27,6 +27,7 @@ from genkern.objects import Packed
 from genkern.validation import Floats
 
 FAINTEST = 700.0  # logarithm of the ratio of factors of one position within the range of float64
+NOTHING = 1e-100  # probability of a regime that counts as zero: sums lose nothing, and subnormal numbers are slow
 
 
 class Field(NamedTuple):
@@ -96,6 +97,7 @@ def _sweep(
     chains = hmm.Chains(regimes.start, regimes.transitions, np.ones_like(regimes.start))
     sums = hmm.gradients(chains, table, packed.offsets, n_jobs=n_jobs, own=own)
     marginal = table.table * sums.emissions
+    marginal[marginal < NOTHING] = 0.0
     change = (marginal * (expected - potential)).sum(axis=1)
     bound = sums.log_prob + beliefs.entropy + np.add.reduceat(change, packed.offsets[:-1])
     return Field(bound, marginal, sums.start, sums.transitions, beliefs)
