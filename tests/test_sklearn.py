@@ -186,7 +186,11 @@ CASES = {
         grid={"priors": ["uniform", "empirical"]},
         expected={"check_classifiers_train": LISTS},
     ),
-    "EqualErrorClassifier": Case(lambda: EqualErrorClassifier(PlugInClassifier(GaussianEstimator())), ()),
+    "EqualErrorClassifier": Case(
+        lambda: EqualErrorClassifier(PlugInClassifier(GaussianEstimator())),
+        (),
+        expected={"check_classifiers_train": LISTS},
+    ),
     "EqualErrorClassifier of HMMs": Case(
         lambda: EqualErrorClassifier(PlugInClassifier(hmm()), cv=3),
         finish=lambda classifier: classifier,

@@ -20,16 +20,14 @@ from numpy.typing import NDArray
 
 from genkern.core.jit import jit
 from genkern.core.kmers_shares import choices_of, spread_dense, spread_sparse
-from genkern.core.simd import count_ones, trailing_zeros
+from genkern.core.simd import count_ones
 
 Floats = NDArray[np.float64]
 Ints = NDArray[Any]
 
 CHUNK = 1024  # windows whose words are made at a time, in the first-level cache
 DIGIT = 11  # bits sorted at a time, at most
-PAIRED = 1024  # words, one longer, up to which two windows are counted in one
-GATHERED = 1024  # words up to which a row is counted in the cache, and written once
-MARKED = 1 << 14  # words up to which a sparse row is counted in the cache, not sorted
+MARKED = 1 << 17  # words up to which one bit each fits the first-level cache, and sparse rows need no sorting
 
 
 def kmer_counts(
@@ -56,15 +54,9 @@ def kmer_counts(
     """
     codes, offsets = _check(codes, offsets, m, k)
     _check_dtype(offsets, k, dtype)
-    counts = np.zeros((len(offsets) - 1, m**k), dtype)
+    counts = np.empty((len(offsets) - 1, m**k), dtype)
     words: Ints = np.empty(CHUNK, _word_kind(m**k))
-    if m ** (k + 1) <= PAIRED:
-        plain = _count_pairs(codes, offsets, (m, k), words, counts)
-    elif m**k <= GATHERED:
-        plain = _count_gathered(codes, offsets, (m, k), words, counts)
-    else:
-        plain = _count_dense(codes, offsets, (m, k), words, counts)
-    if not plain:
+    if not _count_dense(codes, offsets, (m, k), words, counts):
         _refuse_shares(dtype)
         counts[:] = 0
         spread_dense(codes, offsets, (m, k), *choices_of(codes, offsets, m, members), counts)
@@ -81,15 +73,13 @@ def kmer_sparse(
     codes, offsets = _check(codes, offsets, m, k)
     _check_dtype(offsets, k, dtype)
     kind = _index_kind(max(m**k, len(codes)))
-    data: NDArray[Any] = np.empty(len(codes) + 4, dtype)
-    indices: Ints = np.empty(len(codes) + 4, kind)
+    data: NDArray[Any] = np.empty(len(codes), dtype)
+    indices: Ints = np.empty(len(codes), kind)
     indptr: Ints = np.zeros(len(offsets), kind)
+    words: Ints = np.empty((2, int(np.diff(offsets).max(initial=0))), _word_kind(m**k))
     if m**k <= MARKED:
-        words: Ints = np.empty(CHUNK, _word_kind(m**k))
-        table: Ints = np.zeros(m**k, np.uint16 if np.diff(offsets).max(initial=0) < 2**16 else np.int64)
-        plain = _count_marked(codes, offsets, (m, k), words, table, data, indices, indptr)
+        plain = _count_marked(codes, offsets, (m, k), words[0], data, indices, indptr)
     else:
-        words = np.empty((2, int(np.diff(offsets).max(initial=0))), _word_kind(m**k))
         plain = _count_sparse(codes, offsets, (m, k, *_digits(m**k)), words, data, indices, indptr)
     if plain:
         # Views: what lies behind was never touched and takes no memory.
@@ -164,35 +154,36 @@ def _is_plain(codes, start, end, m):
 
 @jit
 def _words(codes, start, count, m, k, words):
-    """Set the words of ``count`` windows from a position on, by loops over windows that run in vectors."""
-    words[:count] = 0
-    base = words.dtype.type(m)
-    for j in range(k):
-        some = codes[start + j : start + j + count]
+    """Set the words of ``count`` windows from a position on, by loops over windows that run in vectors.
+
+    Four symbols at a time, the first time as many as are left over.
+    """
+    base, first = words.dtype.type(m), (k - 1) % 4 + 1
+    a, b, c, d = codes[start:], codes[start + 1 :], codes[start + 2 :], codes[start + 3 :]
+    if first == 1:
         for t in range(count):
-            words[t] = words[t] * base + words.dtype.type(some[t])
+            words[t] = a[t]
+    elif first == 2:
+        for t in range(count):
+            words[t] = a[t] * base + b[t]
+    elif first == 3:
+        for t in range(count):
+            words[t] = (a[t] * base + b[t]) * base + c[t]
+    else:
+        for t in range(count):
+            words[t] = ((a[t] * base + b[t]) * base + c[t]) * base + d[t]
+    for j in range(first, k, 4):
+        at = start + j
+        a, b, c, d = codes[at:], codes[at + 1 :], codes[at + 2 :], codes[at + 3 :]
+        for t in range(count):
+            words[t] = (((words[t] * base + a[t]) * base + b[t]) * base + c[t]) * base + d[t]
 
 
 @jit
 def _count_dense(codes, offsets, size, words, counts):
-    """Add to counts, (n, m**k), in place; return whether no code was ambiguous; size: m, k; words: (CHUNK,)."""
+    """Set counts, (n, m**k), and return whether no code was ambiguous; size: m, k; words: (CHUNK,)."""
     m, k = size
-    for i in range(len(offsets) - 1):
-        if not _is_plain(codes, offsets[i], offsets[i + 1], m):
-            return False
-        row = counts[i]
-        for start in range(offsets[i], offsets[i + 1] - k + 1, CHUNK):
-            count = min(CHUNK, offsets[i + 1] - k + 1 - start)
-            _words(codes, start, count, m, k, words)
-            for t in range(count):
-                row[words[t]] += 1
-    return True
-
-
-@jit
-def _count_gathered(codes, offsets, size, words, counts):
-    """Set counts as _count_dense does, each row from a small table of integers that stays in the cache."""
-    m, k = size
+    # A small table of integers stays in the cache, and counts are written once, in order.
     table = np.empty(counts.shape[1], np.int32)
     for i in range(len(offsets) - 1):
         if not _is_plain(codes, offsets[i], offsets[i + 1], m):
@@ -209,78 +200,35 @@ def _count_gathered(codes, offsets, size, words, counts):
 
 
 @jit
-def _count_pairs(codes, offsets, size, words, counts):
-    """Set counts as _count_dense does, two overlapping windows at a time.
+def _count_marked(codes, offsets, size, words, data, indices, indptr):
+    """Append the words of each sequence as _count_sparse does, without sorting; words: (longest sequence,).
 
-    These are a word of k symbols and the symbol behind it, which stand at (symbol, word) of a table that fits the
-    cache. Its sums over the last symbols count the first windows of pairs, those over the first symbols the second.
+    A bit marks each word that occurs. The place of a word among these is the number of marks before its own: those in
+    earlier groups of 64, summed up once, and those before it in its group.
     """
     m, k = size
-    all_words = counts.shape[1]
-    shorter = all_words // m
-    table, sums = np.empty((m, all_words), np.int32), np.empty(all_words, np.int32)
+    groups = (m**k + 63) // 64
+    marks, before = np.zeros(groups, np.uint64), np.empty(groups, np.int64)
+    one, filled = np.uint64(1), 0
     for i in range(len(offsets) - 1):
         if not _is_plain(codes, offsets[i], offsets[i + 1], m):
             return False
-        table[:] = 0
-        sums[:] = 0
-        flat, end = table.reshape(-1), offsets[i + 1] - k + 1
-        for start in range(offsets[i], end, CHUNK):
-            count = min(CHUNK, end - start)
-            _words(codes, start, count, m, k, words)
-            if start + count == end and count % 2:
-                count -= 1
-                sums[words[count]] += 1
-            behind = codes[start + k :]
-            for t in range(0, count, 2):
-                flat[behind[t] * all_words + words[t]] += 1
-        for last in range(m):
-            for word in range(all_words):
-                sums[word] += table[last, word]
-            for first in range(1, m):
-                for word in range(shorter):
-                    table[last, word] += table[last, first * shorter + word]
-            for word in range(shorter):
-                sums[word * m + last] += table[last, word]
-        for word in range(all_words):
-            counts[i, word] = sums[word]
-    return True
-
-
-@jit
-def _count_marked(codes, offsets, size, words, table, data, indices, indptr):
-    """Append the words of each sequence as _count_sparse does, from a table in the cache and a mark for each word.
-
-    The room of data and indices exceeds what they can hold by four.
-    """
-    m, k = size
-    marks = np.zeros((len(table) + 63) // 64, np.uint64)
-    one, first = np.uint64(1), 0
-    for i in range(len(offsets) - 1):
-        if not _is_plain(codes, offsets[i], offsets[i + 1], m):
-            return False
-        for start in range(offsets[i], offsets[i + 1] - k + 1, CHUNK):
-            count = min(CHUNK, offsets[i + 1] - k + 1 - start)
-            _words(codes, start, count, m, k, words)
-            for t in range(count):
-                word = words[t]
-                table[word] += 1
-                marks[word >> 6] |= one << np.uint64(word & 63)
-        filled = first
-        for group in range(len(marks)):
-            marked, marks[group] = marks[group], 0
-            many = count_ones(marked)
-            # Four at a time: what is too many is overwritten by those of the next group, and that costs less than
-            # to guess wrongly when a loop ends.
-            for j in range(filled, filled + many, 4):
-                for place in range(j, j + 4):
-                    indices[place] = group * 64 + trailing_zeros(marked)
-                    marked &= marked - min(one, marked)
-            filled += many
-        for place in range(first, filled):
-            data[place] = table[indices[place]]
-        table[:] = 0
-        indptr[i + 1] = first = filled
+        count = max(0, offsets[i + 1] - offsets[i] - k + 1)
+        _words(codes, offsets[i], count, m, k, words)
+        for t in range(count):
+            marks[words[t] >> 6] |= one << np.uint64(words[t] & 63)
+        first = filled
+        for group in range(groups):
+            before[group] = filled
+            filled += count_ones(marks[group])
+        data[first:filled] = 0
+        for t in range(count):
+            word = words[t]
+            place = before[word >> 6] + count_ones(marks[word >> 6] & ((one << np.uint64(word & 63)) - one))
+            indices[place] = word
+            data[place] += 1
+        marks[:] = 0
+        indptr[i + 1] = filled
     return True
 
 

@@ -277,20 +277,13 @@ def zero(typingctx):
     return vector(), codegen
 
 
-@_vectorised(lambda x: (int(x) & -int(x)).bit_length() - 1 if x else 64)
-def trailing_zeros(typingctx, x):
-    """Return how many zero bits a 64-bit unsigned integer has below its lowest one; 64 if it is zero."""
-    return _bits(x, lambda builder, value: builder.cttz(value, ir.IntType(1)(0)))
-
-
 @_vectorised(lambda x: int(x).bit_count())
 def count_ones(typingctx, x):
     """Return how many bits of a 64-bit unsigned integer are one."""
-    return _bits(x, lambda builder, value: builder.ctpop(value))
-
-
-def _bits(x: Any, instruction: Callable[..., Any]) -> Any:
-    """Return signature and code of an instruction that counts bits of a 64-bit unsigned integer."""
     if x != types.uint64:
         return None
-    return types.int64(x), lambda context, builder, sig, args: instruction(builder, args[0])
+
+    def codegen(context, builder, sig, args):
+        return builder.ctpop(args[0])
+
+    return types.int64(x), codegen

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genkern.core.jit import kernel
+from genkern.core.jit import inlined, kernel
 from genkern.core.kalman import HALF_LOG_2PI, Floats, Ints
 from genkern.core.kalman_matrices import add_outer, copy, multiply
 from genkern.core.switching_types import Regimes
@@ -65,7 +65,7 @@ def space_of(longest: int, n: int, d: int) -> Space:
     return Space(np.zeros(d, np.int64), np.arange(n), *arrays)
 
 
-@kernel
+@inlined
 def look(regimes, precisions, place, x, mean, space):
     """Return log N(x; C mean, R) over the channels that are there; fill small with R^-1, u with R^-1 (x - C mean)."""
     p, k = place
@@ -87,7 +87,7 @@ def look(regimes, precisions, place, x, mean, space):
     return constant - 0.5 * square
 
 
-@kernel
+@inlined
 def traced(inverse, C, cov, space):
     """Return tr(inverse C cov C^T); fill wide with C cov."""
     d, n = C.shape
@@ -107,7 +107,7 @@ def traced(inverse, C, cov, space):
     return trace
 
 
-@kernel
+@inlined
 def move(regimes, precisions, place, rows, beliefs, space):
     """Return the expected log density of the step to a state, at rows[1] of an object that begins at rows[0].
 
@@ -124,7 +124,7 @@ def move(regimes, precisions, place, rows, beliefs, space):
     return (precisions.constants[p, k, 2] if row == first else precisions.constants[p, k, 0]) - 0.5 * total
 
 
-@kernel
+@inlined
 def noise(regimes, place, rows, beliefs, space):
     """Fill square with E[w w^T] of w = s_t - A s_{t-1}, or s_0 - m_0, and v with E[w]; spare with Cov(w, s_{t-1})."""
     p, k = place
@@ -153,7 +153,7 @@ def noise(regimes, place, rows, beliefs, space):
     add_outer(space.square, 1.0, space.v, space.v)
 
 
-@kernel
+@inlined
 def observation(R, inverse, constant, x, space):
     """Fill small (d, d) with the inverse of R over the channels of x that are there; return -log|2 pi R|/2 of them."""
     d = len(x)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genkern.core.jit import kernel
+from genkern.core.jit import inlined, kernel
 from genkern.core.kalman import HALF_LOG_2PI, Floats, Ints
 from genkern.core.kalman_matrices import add, add_outer, congruence, copy, multiply
 from genkern.core.switching import over_objects
@@ -213,7 +213,7 @@ def add_objects(data, gamma, beliefs, space, sums):
                     _add_move((regimes, precisions), (p, k, i, row, offsets[i]), gamma[row, k], beliefs, space, sums)
 
 
-@kernel
+@inlined
 def _add_look(parameters, place, w, x, beliefs, space, sums):
     """Add to the derivatives by C and R, to the moment of states that are seen, and to their number."""
     regimes, precisions = parameters
@@ -248,7 +248,7 @@ def _add_look(parameters, place, w, x, beliefs, space, sums):
     sums.counts[i, k, 2] += w
 
 
-@kernel
+@inlined
 def _add_move(parameters, place, w, beliefs, space, sums):
     """Add to the derivatives by A and Q, or by the first mean and covariance, and to the moment of states left."""
     regimes, precisions = parameters

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.kernel_approximation import RBFSampler
 
+from genkern.embed.blocks import blas
 from genkern.embed.maps import ElementMap
 from genkern.embed.marginalized_points import expected_points, moments_of, refuse_missing, symbol_shares
 from genkern.embed.states import StateEmbedding, flat_rows, indices, pair_offsets, pair_posteriors, posteriors
@@ -139,7 +140,9 @@ class Marginalized(StateEmbedding):
         states = _n_states(model, self.order) ** self.order
         if packed.alphabet is not None:
             return states
-        return states * (self.n_components if self.features == "rbf" else self.order * packed.values.shape[1])
+        if self.features == "rbf":
+            return self.n_components * (states if self.apply == "time" else 1)
+        return states * self.order * packed.values.shape[1]
 
     def _features(self, model: Any, packed: Packed) -> Floats:
         rows = packed.n_objects
@@ -214,7 +217,11 @@ class Marginalized(StateEmbedding):
         waves = np.sqrt(2.0 / self.n_components) * np.cos(
             _each_row_alone(points, sampler.random_weights_) + sampler.random_offset_
         )
-        return self._sum(weights[:, :, None] * waves[:, None, :], ends, self.normalize)
+        if self.apply == "time":
+            return self._sum(weights[:, :, None] * waves[:, None, :], ends, self.normalize)
+        with blas().limit(limits=1, user_api="blas"):
+            sums = [weights[a:b].T @ waves[a:b] for a, b in pairwise(ends.tolist())]
+        return self._finish(np.stack(sums), np.diff(ends), self.normalize)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -19,6 +19,7 @@ Rasmussen & Williams (2006), Gaussian processes for machine learning, section 3.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -30,7 +31,8 @@ from genkern.validation import Floats
 
 HALVINGS = 40
 SUFFICIENT = 1e-4  # share of the linear decrease that a step must keep
-ROUNDING = 4 * np.finfo(float).eps  # of the objective
+ROUNDING = 4 * np.finfo(float).eps  # of the objective: a smaller decrease is none
+NEAR = 1e-6  # of the objective: a step that promises less leads to the optimum
 
 
 class Solution(NamedTuple):
@@ -126,50 +128,70 @@ class PrimalSpace:
         return step
 
 
+class _State(NamedTuple):
+    """Where a step has led: coefficients, values (n,), bias, wrong-label probabilities (n,), and what follows."""
+
+    coefficients: Floats
+    values: Floats
+    bias: float
+    miss: Floats
+    dual: Floats
+    gradient: Floats
+    objective: float
+    gap: float
+
+
 def solve(space: Space, signs: Floats, weights: Floats, free: bool, tol: float, max_iter: int) -> Solution:
     """Return the optimum, by damped Newton steps until the duality gap is at most tol times the objective.
 
     signs (n,) of -1 and 1; weights (n,) of the losses, of which each sign has a positive one; free: whether there is an
     unpenalised bias.
     """
-    coefficients, values = np.zeros(space.size), np.zeros(len(signs))
-    bias, objective = _profile(values, signs, weights, free)
-    gap, n_iter = np.inf, 0
-    while True:
+
+    def look(coefficients: Floats) -> _State:
+        values = space.values(coefficients)
+        bias = best_bias(values, signs, weights) if free else 0.0
         margins = signs * (values + bias)
         miss = expit(-margins)
         dual = weights * signs * miss
         gradient = space.gradient(dual, coefficients)
-        before, gap = gap, 0.5 * max(space.inner(gradient, gradient), 0.0)
-        converged = gap <= tol * objective
-        if converged or n_iter == max_iter:
+        objective = -float(weights @ log_expit(margins)) + 0.5 * space.inner(coefficients, coefficients)
+        gap = 0.5 * max(space.inner(gradient, gradient), 0.0)
+        return _State(coefficients, values, bias, miss, dual, gradient, objective, gap)
+
+    state, n_iter = look(np.zeros(space.size)), 0
+    while state.gap > tol * state.objective and n_iter < max_iter:
+        curvature = weights * state.miss * expit(signs * (state.values + state.bias))
+        reached = _advance(state, look, space, curvature, free)
+        if reached is None:
             break
-        try:
-            step = space.step(gradient, weights * miss * expit(margins), free)
-        except LinAlgError:
-            break  # rounding has the better of a kernel matrix that is too large
-        slope = space.inner(gradient, step)
-        if slope <= ROUNDING * objective and gap >= 0.5 * before:
-            break  # neither the objective nor the gap can be told to fall any more
-        change, size = space.values(step), 1.0
-        for _ in range(HALVINGS):
-            trial = coefficients + size * step
-            trial_bias, loss = _profile(values + size * change, signs, weights, free)
-            reached = loss + 0.5 * space.inner(trial, trial)
-            if reached <= objective - SUFFICIENT * size * slope + ROUNDING * objective:
-                break
-            size *= 0.5
-        else:
-            break
-        coefficients, bias, objective = trial, trial_bias, reached
-        values, n_iter = space.values(coefficients), n_iter + 1
-    return Solution(coefficients, dual, bias, objective, gap, n_iter, bool(converged))
+        state, n_iter = reached, n_iter + 1
+    converged = state.gap <= tol * state.objective
+    return Solution(state.coefficients, state.dual, state.bias, state.objective, state.gap, n_iter, converged)
 
 
-def _profile(values: Floats, signs: Floats, weights: Floats, free: bool) -> tuple[float, float]:
-    """Return the best bias for given values (zero unless it is free) and the loss there."""
-    bias = best_bias(values, signs, weights) if free else 0.0
-    return bias, float(-(weights @ log_expit(signs * (values + bias))))
+def _advance(
+    state: _State, look: Callable[[Floats], _State], space: Space, curvature: Floats, free: bool
+) -> _State | None:
+    """Return the state after a Newton step, halved until it is good enough; None if rounding permits none.
+
+    Good enough is a sufficient decrease of the objective. Near the optimum, where rounding may hide that, it is also
+    half the gap.
+    """
+    try:
+        step = space.step(state.gradient, curvature, free)
+    except LinAlgError:
+        return None  # rounding has the better of a kernel matrix that is too large
+    slope = space.inner(state.gradient, step)
+    size = 1.0
+    for _ in range(HALVINGS):
+        reached = look(state.coefficients + size * step)
+        if reached.objective <= state.objective - max(SUFFICIENT * size * slope, ROUNDING * state.objective):
+            return reached
+        if slope <= NEAR * state.objective and reached.gap <= 0.5 * state.gap:
+            return reached
+        size *= 0.5
+    return None
 
 
 def best_bias(values: Floats, signs: Floats, weights: Floats) -> float:

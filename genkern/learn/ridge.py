@@ -117,7 +117,7 @@ class KernelRidgeClassifierCV(KernelClassifier):
         members = _check_groups(groups, codes)
         Y = targets(codes, len(self.classes_))
         linear, free = self._named("linear"), self.bias == "free"
-        thin = linear and X.shape[1] < len(Y)
+        thin = linear and X.shape[1] < len(Y) - 1
         K = X if thin else self._within(X)
         spectrum = feature_spectrum(dense(X), free) if thin else gram_spectrum(K, free, who)
         decisions = left_out(spectrum, Y, alphas, members, who)

@@ -23,6 +23,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, svd
 from genkern.learn.kernel_classifier import ROUNDING, Ints, refuse_indefinite
 from genkern.validation import Floats
 
+EPSILON = np.finfo(np.float64).eps
+LOST = 1e-10  # of one: a smaller difference from one has lost too many digits
 REMEDY = "Choose a kernel that is positive semi-definite, or take the kernel values as features (kernel='linear')."
 
 
@@ -63,9 +65,13 @@ def gram_spectrum(K: Floats, centred: bool, who: str) -> Spectrum:
 
 
 def feature_spectrum(X: Floats, centred: bool) -> Spectrum:
-    """Return the left singular vectors of features X (n, d), d < n, and the squares of their singular values."""
+    """Return the left singular vectors of features X (n, d), d < n, and the squares of their singular values.
+
+    Vectors of singular values that are zero, or rounding, are left out: they need not be orthogonal to the constants.
+    """
     vectors, roots, _ = svd(X - X.mean(axis=0) if centred else X, full_matrices=False, check_finite=False)
-    return Spectrum(vectors, roots**2, centred, False)
+    kept = roots > max(X.shape) * EPSILON * np.linalg.norm(X)
+    return Spectrum(vectors[:, kept], roots[kept] ** 2, centred, False)
 
 
 def coefficients(spectrum: Spectrum, Y: Floats, alpha: float) -> Floats:
@@ -85,30 +91,45 @@ def left_out(spectrum: Spectrum, Y: Floats, alphas: Floats, groups: list[Ints] |
     residuals = np.stack([vectors @ (factor[:, None] * inner) for factor in shrink])
     if not spectrum.complete:
         residuals += target - vectors @ inner
+    floor = LOST
+    if spectrum.complete:  # then nothing is subtracted, and a small number is as good as a large one
+        floor = 0.0
+        _check_noise(spectrum.values, alphas, who)
     if groups is None:
         squares = vectors**2
-        leverage = shrink @ squares.T
+        freedom = shrink @ squares.T  # of each residual: one minus the leverage
         if not spectrum.complete:
-            leverage += np.maximum(1.0 - spectrum.centred / len(Y) - squares.sum(axis=1), 0.0)
-        return Y - residuals / leverage[:, :, None]
+            freedom += 1.0 - spectrum.centred / len(Y) - squares.sum(axis=1)
+        low = np.flatnonzero(freedom.min(axis=1) <= floor)
+        if len(low):
+            raise _lost(alphas[low[0]], who)
+        return Y - residuals / freedom[:, :, None]
     predicted = np.empty_like(residuals)
     for rows in groups:
         own, rest = vectors[rows], np.zeros((1, 1))
         if not spectrum.complete:
             rest = np.eye(len(rows)) - spectrum.centred / len(Y) - own @ own.T
         for i, factor in enumerate(shrink):
-            error = _solve(rest + (own * factor) @ own.T, residuals[i][rows], alphas[i], who)
-            predicted[i, rows] = Y[rows] - error
+            try:
+                root = cho_factor(rest + (own * factor) @ own.T, lower=True, check_finite=False)
+            except LinAlgError:
+                raise _lost(alphas[i], who) from None
+            if root[0].diagonal().min() ** 2 <= floor:
+                raise _lost(alphas[i], who)
+            predicted[i, rows] = Y[rows] - cho_solve(root, residuals[i][rows], check_finite=False)
     return predicted
 
 
-def _solve(block: Floats, residuals: Floats, alpha: float, who: str) -> Floats:
-    """Return the residuals of objects that are left out together from those of a fit with them."""
-    try:
-        solved: Floats = cho_solve(cho_factor(block, lower=True, check_finite=False), residuals, check_finite=False)
-    except LinAlgError:
-        raise ValueError(
-            f"{who}: what a fit without a group of {len(block)} objects predicts for them is lost in rounding for "
-            f"alpha = {alpha:.3g}. Take larger values in alphas."
-        ) from None
-    return solved
+def _check_noise(values: Floats, alphas: Floats, who: str) -> None:
+    """Refuse penalties below the rounding of eigenvalues, where there are eigenvalues that are rounding."""
+    noise = len(values) * EPSILON * values.max(initial=0.0)
+    if values.min(initial=np.inf) < noise and alphas.min() < noise:
+        raise _lost(alphas.min(), who)
+
+
+def _lost(alpha: float, who: str) -> ValueError:
+    """Return the error about a penalty that is too small to tell what is left out."""
+    return ValueError(
+        f"{who}: what a fit without some objects predicts for them is lost in rounding for alpha = {alpha:.3g}. Take "
+        "larger values in alphas."
+    )

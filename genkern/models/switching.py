@@ -68,7 +68,7 @@ class SwitchingLDS(Model):
     >>> model = SwitchingLDS([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], LDS.stack([calm, wild]))
     >>> x = [0.1, 0.0, 0.2, 4.0, -3.0, 2.0]
     >>> model.log_prob([x]).round(4)
-    array([-10.0871])
+    array([-18.2224])
     >>> model.posterior([x])[0][0].argmax(axis=1).tolist()
     [0, 0, 0, 1, 1, 1]
     """
@@ -148,7 +148,8 @@ class SwitchingLDS(Model):
         are at most n of them nothing is lost. Then those of weight above a threshold are kept as they are, and the
         others thinned by systematic resampling, such that n remain. The error is that of the logarithm, by the delta
         method: the standard error of the mean likelihood, relative to it. It is zero where nothing was thinned, and an
-        estimate from few runs itself; above about one half, take more particles.
+        estimate from few runs itself, too small where none of them kept a path that mattered later. Above about one
+        half, take more particles.
 
         Parameters
         ----------

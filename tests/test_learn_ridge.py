@@ -1,0 +1,185 @@
+"""Ridge classification: what is left out against actual refitting."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import RidgeClassifierCV
+
+from genkern import RBF, Categorical, KernelRidgeClassifierCV, ProbabilityProduct
+
+
+def problem(n=24, d=5, classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) + 2.0
+    y = np.arange(n) % classes
+    X[:, 0] += y
+    return X, y, rng.integers(0, 4, n)
+
+
+def refit(K, Y, alpha, bias, groups):
+    """Return decision values of each object by a fit without its group, each by a dense solve of its own."""
+    out = np.empty(Y.shape)
+    for g in np.unique(groups):
+        train, test = np.flatnonzero(groups != g), np.flatnonzero(groups == g)
+        out[test] = solve(K[np.ix_(train, train)], Y[train], alpha, bias, K[np.ix_(test, train)])
+    return out
+
+
+def solve(K, Y, alpha, bias, cross):
+    n = len(K)
+    A = np.zeros((n + 1, n + 1))
+    A[:n, :n] = K + alpha * np.eye(n)
+    A[:n, n] = A[n, :n] = bias == "free"
+    A[n, n] = bias != "free"
+    solution = np.linalg.solve(A, np.vstack([Y, np.zeros((1, Y.shape[1]))]))
+    return cross @ solution[:n] + solution[n]
+
+
+@pytest.mark.parametrize("bias", ["free", None])
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("case", ["rbf", "thin", "thin, sparse", "wide", "callable", "two classes"])
+def test_left_out_is_refitted(case, grouped, bias):
+    X, y, groups = problem(d=40 if case == "wide" else 5, classes=2 if case == "two classes" else 3)
+    groups = groups if grouped else np.arange(len(y))
+    kernel, table = "precomputed", X
+    if case == "callable":
+        kernel = RBF(0.05)
+    elif case in ("rbf", "two classes"):
+        table = RBF(0.05)(X)
+    else:
+        kernel, table = "linear", scipy.sparse.csr_matrix(X) if "sparse" in case else X
+    K = X @ X.T if kernel == "linear" else RBF(0.05)(X)
+    Y = np.where(y[:, None] == ([1] if case == "two classes" else np.arange(3)), 1.0, -1.0)
+    alphas = np.array([0.01, 0.3, 10.0])
+    ours = KernelRidgeClassifierCV(alphas, kernel, bias=bias).fit(table, y, groups if grouped else None)
+    expected = np.stack([refit(K, Y, alpha, bias, groups) for alpha in alphas])
+    np.testing.assert_allclose(ours.cv_squared_, ((expected - Y) ** 2).mean(axis=(1, 2)), rtol=1e-9)
+    guess = (expected[:, :, 0] > 0).astype(int) if Y.shape[1] == 1 else expected.argmax(axis=2)
+    np.testing.assert_allclose(ours.cv_errors_, (guess != y).mean(axis=1), rtol=1e-12)
+    chosen = expected[alphas == ours.alpha_][0]
+    np.testing.assert_allclose(ours.cv_decision_.reshape(Y.shape), chosen, rtol=0, atol=1e-9)
+    fitted = solve(K, Y, ours.alpha_, bias, K)
+    np.testing.assert_allclose(ours.decision_function(table).reshape(Y.shape), fitted, rtol=0, atol=1e-9)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10**6), st.floats(-8, 4), st.sampled_from(["free", None]))
+def test_small_penalties_and_low_rank(seed, power, bias):
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((12, rng.integers(1, 16)))
+    y = rng.permutation([0, 1] * 6)
+    alpha = 10.0**power
+    by_gram = KernelRidgeClassifierCV([alpha], bias=bias).fit(Z @ Z.T, y)
+    by_features = KernelRidgeClassifierCV([alpha], "linear", bias=bias).fit(Z, y)
+    Y = np.where(y == 1, 1.0, -1.0)[:, None]
+    expected = refit(Z @ Z.T, Y, alpha, bias, np.arange(12))[:, 0]
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(by_features.cv_decision_, expected, rtol=0, atol=1e-5 * scale)
+    np.testing.assert_allclose(by_gram.cv_decision_, expected, rtol=0, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_constant_and_repeated_features(grouped):
+    X, y, groups = problem()
+    X = np.column_stack([X, np.full(len(X), 0.1), X[:, 0]])
+    Y = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
+    groups = groups if grouped else np.arange(len(y))
+    ours = KernelRidgeClassifierCV([0.5], "linear").fit(X, y, groups if grouped else None)
+    np.testing.assert_allclose(ours.cv_decision_, refit(X @ X.T, Y, 0.5, "free", groups), rtol=0, atol=1e-9)
+    nothing = KernelRidgeClassifierCV([0.5], "linear").fit(np.full((24, 2), 0.1), y, groups if grouped else None)
+    expected = refit(np.zeros((24, 24)), Y, 0.5, "free", groups)
+    np.testing.assert_allclose(nothing.cv_decision_, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_penalties_lost_in_rounding_are_refused(kernel, grouped):
+    X = np.column_stack([np.arange(6.0), np.eye(6)[0]])  # the first object alone tells the second coefficient
+    table = X if kernel == "linear" else X @ X.T
+    learner, groups = KernelRidgeClassifierCV([1e-30, 1.0], kernel), [0, 1, 2, 3, 4, 4] if grouped else None
+    with pytest.raises(ValueError, match=r"lost in rounding for alpha = 1e-30. Take larger"):
+        learner.fit(table, [0, 1] * 3, groups)
+    full = np.diag([1.0, 2.0, 3.0, 4.0])  # but not where no eigenvalue is rounding
+    tiny = KernelRidgeClassifierCV([1e-30], bias=None).fit(full, [0, 1, 0, 1])
+    np.testing.assert_allclose(tiny.cv_decision_, 0.0, rtol=0, atol=1e-12)
+
+
+def test_scikit_learns_choice_on_features():
+    X, y, _ = problem(n=40)
+    alphas = np.logspace(-2, 3, 8)
+    theirs = RidgeClassifierCV(alphas, store_cv_results=True).fit(X, y)
+    ours = KernelRidgeClassifierCV(alphas, "linear", criterion="squared").fit(X, y)
+    assert ours.alpha_ == theirs.alpha_
+    np.testing.assert_allclose(ours.cv_squared_, theirs.cv_results_.mean(axis=(0, 1)), rtol=1e-9)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=0, atol=1e-10)
+    assert (ours.predict(X) == theirs.predict(X)).all()
+
+
+def test_errors_decide_and_squares_break_ties():
+    X, y, _ = problem(n=24)
+    K = RBF(0.05)(X)
+    alphas = np.logspace(-6, 3, 60)
+    ours = KernelRidgeClassifierCV(alphas).fit(K, y)
+    least = ours.cv_errors_ == ours.cv_errors_.min()
+    assert 1 < least.sum() < 60  # there is a tie to break
+    assert ours.alpha_ == alphas[np.where(least, ours.cv_squared_, np.inf).argmin()]
+    assert KernelRidgeClassifierCV(alphas, criterion="squared").fit(K, y).alpha_ == alphas[ours.cv_squared_.argmin()]
+
+
+def test_groups_keep_what_is_theirs_together():
+    # every group has a feature of its own that gives its objects away: leave-one-out is fooled, leave-group-out is not
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(20), 4)
+    y = (np.arange(20) % 2)[groups]
+    X = 5.0 * np.eye(20)[groups] + 0.1 * rng.standard_normal((80, 20))
+    assert KernelRidgeClassifierCV(kernel="linear").fit(X, y).cv_errors_.min() < 0.05
+    assert KernelRidgeClassifierCV(kernel="linear").fit(X, y, groups=groups).cv_errors_.min() > 0.3
+
+
+def test_models_may_be_compared():
+    rng = np.random.default_rng(0)
+    models = [Categorical(rng.dirichlet([1 + 5 * c, 1, 1])) for c in (0, 1) * 8]
+    ours = KernelRidgeClassifierCV(kernel=ProbabilityProduct(rho=0.5)).fit(models, np.arange(16) % 2)
+    K = ProbabilityProduct(rho=0.5)(models)
+    plain = KernelRidgeClassifierCV().fit(K, np.arange(16) % 2)
+    np.testing.assert_allclose(ours.decision_function(models[:3]), plain.decision_function(K[:3]), rtol=1e-9)
+
+
+def test_refit_with_another_kernel_forgets():
+    X, y, _ = problem()
+    learner = KernelRidgeClassifierCV(kernel="linear").fit(X, y)
+    learner.set_params(kernel=RBF(0.1)).fit(X, y)
+    expected = KernelRidgeClassifierCV(kernel=RBF(0.1)).fit(X, y).decision_function(X)
+    np.testing.assert_array_equal(learner.decision_function(X), expected)
+    assert not hasattr(learner, "coef_")
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"alphas": [1.0, 0.0]}, "'alphas' parameter.*positive"),
+        ({"alphas": []}, "'alphas'"),
+        ({"alphas": 1.0}, "1 dimension"),
+        ({"criterion": "auc"}, "'criterion' parameter"),
+        ({"bias": "penalised"}, "'bias' parameter"),
+        ({"kernel": "rbf"}, "'kernel' parameter"),
+    ],
+)
+def test_wrong_parameters_are_refused(params, message):
+    with pytest.raises(ValueError, match=message):
+        KernelRidgeClassifierCV(**params).fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_wrong_data_are_refused():
+    learner, y = KernelRidgeClassifierCV(), [0, 1, 0, 1]
+    with pytest.raises(ValueError, match=r"positive semi-definite. Its smallest eigenvalue is -0.5.*kernel='linear'"):
+        learner.fit(np.diag([1.0, -1.0, 1.0, 1.0]), y)
+    with pytest.raises(ValueError, match="at least 2 groups"):
+        learner.fit(np.eye(4), y, groups=[3, 3, 3, 3])
+    with pytest.raises(ValueError, match="inconsistent"):
+        learner.fit(np.eye(4), y, groups=[3, 3, 4])
+    with pytest.raises(ValueError, match="symmetric"):
+        learner.fit(np.triu(np.ones((4, 4))), y)
