@@ -25,9 +25,11 @@ from genkern import (
     LogMap,
     Marginalized,
     Mixture,
+    Multinomial,
     PeriodicChain,
     Poisson,
     PowerMap,
+    SiteModel,
     StateSpace,
 )
 from genkern.embed import blocks
@@ -391,6 +393,20 @@ def test_other_emissions_take_points_as_they_are():
         Marginalized(model).fit(X)
     with pytest.raises(ValueError, match="object 1, position 0, column 0 is NaN"):
         Marginalized(model, features="raw").fit(X).transform([X[0], [[np.nan], [1.0]]])
+
+
+def test_counts_and_windows():
+    counts = np.array([[2.0, 0.0, 1.0], [0.0, 3.0, 1.0]])
+    mixture = Mixture([0.4, 0.6], Multinomial([[0.7, 0.1, 0.2], [0.2, 0.5, 0.3]], None))
+    shares = np.concatenate(mixture.posterior(counts))
+    expected = np.column_stack([shares, (shares[:, :, None] * counts[:, None]).reshape(2, 6)])
+    for X in (counts, sparse.csr_matrix(counts)):
+        np.testing.assert_allclose(Marginalized(mixture, features="raw").fit_transform(X), expected, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(StateSpace(mixture).fit_transform(X), shares, rtol=0, atol=1e-12)
+    windows = Mixture([0.4, 0.6], SiteModel(np.full((2, 3, 4), 0.25), "dna"))
+    with pytest.raises(TypeError, match="SiteModel emits windows"):
+        Marginalized(windows).fit(["ACG"])
+    np.testing.assert_allclose(StateSpace(windows).fit_transform(["ACG"]), [[0.4, 0.6]], rtol=1e-12)
 
 
 # --- classes, blocks, settings

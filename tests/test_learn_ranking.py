@@ -117,8 +117,9 @@ def test_labels_and_the_positive_one():
     assert equal_error_rate(y, scores).rate == 0.5
 
 
-def test_neighbouring_numbers_are_told_apart():
-    scores = np.array([1.0, np.nextafter(1.0, 2.0)])
+@pytest.mark.parametrize("steps", [0, 1])
+def test_neighbouring_numbers_are_told_apart(steps):
+    scores = 1.0 + np.array([steps, steps + 1]) * np.finfo(float).eps
     found = equal_error_rate([0, 1], scores)
     assert found.rate == 0.0
     assert (scores > found.threshold).tolist() == [False, True]

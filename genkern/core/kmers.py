@@ -184,18 +184,18 @@ def _count_dense(codes, offsets, size, words, counts):
     """Set counts, (n, m**k), and return whether no code was ambiguous; size: m, k; words: (CHUNK,)."""
     m, k = size
     # A small table of integers stays in the cache, and counts are written once, in order.
-    table = np.empty(counts.shape[1], np.int32)
+    table = np.zeros(counts.shape[1], np.int32)
     for i in range(len(offsets) - 1):
         if not _is_plain(codes, offsets[i], offsets[i + 1], m):
             return False
-        table[:] = 0
         for start in range(offsets[i], offsets[i + 1] - k + 1, CHUNK):
             count = min(CHUNK, offsets[i + 1] - k + 1 - start)
             _words(codes, start, count, m, k, words)
             for t in range(count):
                 table[words[t]] += 1
+        row = counts[i]
         for word in range(len(table)):
-            counts[i, word] = table[word]
+            row[word], table[word] = table[word], 0
     return True
 
 

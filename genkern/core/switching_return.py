@@ -132,7 +132,7 @@ def _before_update(C, t, tree, work):
             for a in range(d):
                 entry += C[a, i] * work.wide[j, a]
             mixed = work.h[i] * work.c[j] + work.c[i] * work.h[j] + w * (work.c[i] * work.c[j] - entry)
-            work.other[i, j] += 0.49 * mixed
+            work.other[i, j] += 0.5 * mixed
 
 
 @kernel

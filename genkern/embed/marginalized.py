@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise, product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.kernel_approximation import RBFSampler
 
-from genkern.embed.blocks import blas
 from genkern.embed.maps import ElementMap
 from genkern.embed.marginalized_points import expected_points, moments_of, refuse_missing, symbol_shares
 from genkern.embed.states import StateEmbedding, flat_rows, indices, pair_offsets, pair_posteriors, posteriors
@@ -126,11 +126,13 @@ class Marginalized(StateEmbedding):
     def _names(self, model: Any, packed: Packed) -> list[str]:
         states = indices([_n_states(model, self.order)], self.order)
         if packed.alphabet is not None:
+            if packed.values.ndim > 1:
+                raise TypeError(f"Marginalized: {type(_emissions(model)).__name__} emits windows, not single symbols.")
             words = [",".join(map(str, word)) for word in product(packed.alphabet.symbols, repeat=self.order)]
             return [f"count[{state},{word}]" for state in states for word in words]
         if self.features == "mean":
             moments_of(_emissions(model))
-        if self.features == "rbf":
+        if self.features == "rbf" and not issparse(packed.values):
             refuse_missing(packed, "Marginalized", "features='rbf'")
         columns = self.n_components if self.features == "rbf" else self.order * packed.values.shape[1]
         names = [f"{self.features}[{state},{c}]" for state in states for c in range(columns)]
@@ -145,7 +147,9 @@ class Marginalized(StateEmbedding):
         return states * self.order * packed.values.shape[1]
 
     def _features(self, model: Any, packed: Packed) -> Floats:
-        rows = packed.n_objects
+        rows, values = packed.n_objects, cast(Any, packed.values)
+        if issparse(values):
+            packed = packed._replace(values=values.toarray())
         if packed.alphabet is not None:
             return self._symbol_features(model, packed).reshape(rows, -1)
         if self.features == "rbf":
@@ -219,8 +223,7 @@ class Marginalized(StateEmbedding):
         )
         if self.apply == "time":
             return self._sum(weights[:, :, None] * waves[:, None, :], ends, self.normalize)
-        with blas().limit(limits=1, user_api="blas"):
-            sums = [weights[a:b].T @ waves[a:b] for a, b in pairwise(ends.tolist())]
+        sums = [weights[a:b].T @ waves[a:b] for a, b in pairwise(ends.tolist())]
         return self._finish(np.stack(sums), np.diff(ends), self.normalize)
 
     def __sklearn_tags__(self) -> Any:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from genkern.embed.blocks import gather
+from genkern.embed.blocks import blas, gather
 from genkern.embed.class_models import fit_models, named_models, takes_nan
 from genkern.embed.maps import ElementMap, check_map
 from genkern.embed.packing import pack_for
@@ -75,10 +75,12 @@ class StateEmbedding(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         remember_width(self, X, reset=False)
         packed = pack_for(self.model_, X)
-        columns = [
-            gather(partial(self._features, model), packed, len(names), self.n_jobs, self._load(model, packed))
-            for (_, model), names in zip(named_models(self.model_), self._names_by_model)
-        ]
+        pairs = zip(named_models(self.model_), self._names_by_model)
+        with blas().limit(limits=1, user_api="blas"):
+            columns = [
+                gather(partial(self._features, model), packed, len(names), self.n_jobs, self._load(model, packed))
+                for (_, model), names in pairs
+            ]
         return np.concatenate(columns, axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:

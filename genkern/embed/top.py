@@ -36,7 +36,7 @@ class TopScore(TransformerMixin, BaseEstimator):
     ----------
     estimator : estimator, dict or ClassMixture
         What is fitted, as a clone, to the objects of each class; or ``{label: model}``, models that are used as they
-        are, or ``ClassMixture``, with its priors.
+        are, or a ``ClassMixture``, with its priors and its order of classes.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the order of
         the sorted labels or by label.

@@ -282,7 +282,7 @@ class KernelLogisticRegression(KernelClassifier):
         biases = np.array([solution.bias for solution in found])
         if isinstance(path.space, DualSpace):
             dual = own
-            self.intercept_ = biases + scale * dual.sum(axis=1)
+            self.intercept_ = biases + scale**2 * dual.sum(axis=1)
         else:
             self.intercept_ = biases + scale * own[:, -1]
             own = own[:, :-1] if scale else own

@@ -65,13 +65,9 @@ def gram_spectrum(K: Floats, centred: bool, who: str) -> Spectrum:
 
 
 def feature_spectrum(X: Floats, centred: bool) -> Spectrum:
-    """Return the left singular vectors of features X (n, d), d < n, and the squares of their singular values.
-
-    Vectors of singular values that are zero, or rounding, are left out: they need not be orthogonal to the constants.
-    """
+    """Return the left singular vectors of features X (n, d), d < n, and the squares of their singular values."""
     vectors, roots, _ = svd(X - X.mean(axis=0) if centred else X, full_matrices=False, check_finite=False)
-    kept = roots > max(X.shape) * EPSILON * np.linalg.norm(X)
-    return Spectrum(vectors[:, kept], roots[kept] ** 2, centred, False)
+    return Spectrum(vectors, roots**2, centred, False)
 
 
 def coefficients(spectrum: Spectrum, Y: Floats, alpha: float) -> Floats:
