@@ -61,6 +61,11 @@ def test_groups_and_classes_that_a_fold_lacks():
     assert ours.cv_errors_.min() >= 1 / 3  # class 2 cannot be known when it is held out
 
 
+def test_a_fold_of_one_class_knows_no_other():
+    X, y = problem(2)
+    assert (KernelSVMClassifierCV(CS, "linear", cv=GroupKFold(2)).fit(X, y, groups=y).cv_errors_ == 1.0).all()
+
+
 @pytest.mark.parametrize(
     ("params", "message"), [({"Cs": [0.0]}, "'Cs' parameter"), ({"Cs": []}, "'Cs'"), ({"tol": 0.0}, "'tol' parameter")]
 )

@@ -159,7 +159,7 @@ def check_symmetric(K: Floats, who: str) -> Floats:
             f"{who}: the kernel matrix of the training objects must be symmetric. Got {K[i, j]:.6g} at ({i}, {j}) and "
             f"{K[j, i]:.6g} at ({j}, {i})."
         )
-    return K if not off.any() else K
+    return K if not off.any() else 0.5 * (K + K.T)
 
 
 def check_definite(K: Floats, allowed: float, who: str, remedy: str) -> None:
