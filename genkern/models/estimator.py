@@ -181,9 +181,9 @@ def missing_points(packed: Packed) -> NDArray[np.bool_]:
     """Return which points (N,) are missing or ambiguous, in part or as a whole; sparse counts never are."""
     if not isinstance(packed.values, np.ndarray):
         return np.zeros(packed.n_points, bool)
-    entries = np.isnan(packed.values) if packed.alphabet is None else packed.values >= packed.alphabet.size
-    points: NDArray[np.bool_] = entries.reshape(packed.n_points, -1).any(axis=1)
-    return points
+    values = packed.values.reshape(packed.n_points, -1)
+    entries = np.isnan(values) if packed.alphabet is None else values >= packed.alphabet.size
+    return np.asarray(entries.any(axis=1))
 
 
 def _arrays(leaf: Leaf) -> list[str]:
