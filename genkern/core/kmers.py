@@ -208,23 +208,26 @@ def _count_marked(codes, offsets, size, words, data, indices, indptr):
     """
     m, k = size
     groups = (m**k + 63) // 64
-    marks, before = np.zeros(groups, np.uint64), np.empty(groups, np.int64)
-    one, filled = np.uint64(1), 0
+    marks, before = np.zeros(groups, np.uint64), np.empty(groups, np.uint64)
+    # Unsigned numbers throughout: as indices they need no care for being negative.
+    one, ones, filled = np.uint64(1), ~np.uint64(0), np.uint64(0)
+    in_group, group_bits = words.dtype.type(63), words.dtype.type(6)
     for i in range(len(offsets) - 1):
         if not _is_plain(codes, offsets[i], offsets[i + 1], m):
             return False
         count = max(0, offsets[i + 1] - offsets[i] - k + 1)
         _words(codes, offsets[i], count, m, k, words)
         for t in range(count):
-            marks[words[t] >> 6] |= one << np.uint64(words[t] & 63)
+            marks[words[t] >> group_bits] |= one << np.uint64(words[t] & in_group)
         first = filled
         for group in range(groups):
             before[group] = filled
-            filled += count_ones(marks[group])
+            filled += np.uint64(count_ones(marks[group]))
         data[first:filled] = 0
         for t in range(count):
             word = words[t]
-            place = before[word >> 6] + count_ones(marks[word >> 6] & ((one << np.uint64(word & 63)) - one))
+            group = word >> group_bits
+            place = before[group] + np.uint64(count_ones(marks[group] & ~(ones << np.uint64(word & in_group))))
             indices[place] = word
             data[place] += 1
         marks[:] = 0
