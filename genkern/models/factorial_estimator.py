@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
-from sklearn.utils import check_random_state
 
 from genkern.core.rows import expected_rows
 from genkern.models import factorial_passes as passes
 from genkern.models.base import Statistics
-from genkern.models.em import Limits, Run, Steps, best_of, climb, warn_unconverged
-from genkern.models.estimator import ModelEstimator
+from genkern.models.em import Run, Steps, best_of, climb
+from genkern.models.em_estimator import EMEstimator
 from genkern.models.factorial import MAX_STATES, FactorialHMM
 from genkern.models.factorial_start import factorial_guess
 from genkern.models.factorial_variational import field_statistics, mean_field
 from genkern.models.gaussian import Gaussian
 from genkern.models.gaussian_estimator import COVARIANCES, GaussianEstimator
-from genkern.models.streams import Keys, derive, keys_of
-from genkern.objects import Packed, object_digests, pack_series, remember_width
+from genkern.models.streams import Keys, derive
+from genkern.objects import Packed, pack_series
 from genkern.validation import Floats, check_int, check_number, check_option
 
 E_STEPS = ("exact", "variational")
@@ -28,7 +27,7 @@ SWEEPS = 10  # over the chains in one variational E-step; the next goes on from 
 SMALLEST = 1e-10  # relative eigenvalue of the normal equations below which a direction is not determined
 
 
-class FactorialHMMEstimator(ModelEstimator):
+class FactorialHMMEstimator(EMEstimator):
     r"""Factorial hidden Markov models by EM, one for all series or one for each.
 
     .. math:: \Big(\sum_t E[u_t u_t^T]\Big) W = \sum_t E[u_t x_t^T]
@@ -124,35 +123,6 @@ class FactorialHMMEstimator(ModelEstimator):
 
     # --- public
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit one model to all series.
-
-        Parameters
-        ----------
-        X : list of series, or 2-D array of univariate series
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        remember_width(self, X, reset=True)
-        run = self._best(self.pack(X), np.array([self._seed()], np.uint64), own=False)
-        self.model_, self.history_ = run.models[0], run.history
-        self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
-        warn_unconverged(run.converged, self._limits(), "n_states")
-        return self
-
-    def fit_each(self, X: Any) -> list[FactorialHMM]:
-        """Return one model per series; each depends on its series alone."""
-        self._check_parameters()
-        packed = self.pack(X)
-        run = self._best(packed, keys_of(self._seed(), object_digests(packed)), own=True)
-        warn_unconverged(run.converged, self._limits(), "n_states")
-        return run.models
-
     def maximize(self, statistics: Statistics) -> FactorialHMM:
         """Return the model that maximises the expected log-likelihood plus log prior: the M-step.
 
@@ -174,10 +144,6 @@ class FactorialHMMEstimator(ModelEstimator):
         parts = np.split(change.reshape((*model.shape, *change.shape[1:])), np.cumsum(sizes)[:-1], axis=-2)
         means = [mean + part for mean, part in zip(model.means, parts)]
         return FactorialHMM._restore(tuple(starts), tuple(steps), tuple(means), self._noise(statistics, change))
-
-    def resolve(self, X: Any) -> FactorialHMMEstimator:
-        """Return the estimator itself: numbers need no alphabet."""
-        return self
 
     def pack(self, X: Any) -> Packed:
         """Encode raw series."""
@@ -213,15 +179,7 @@ class FactorialHMMEstimator(ModelEstimator):
             raise ValueError(f"{who}: 'n_states' {sizes} must have one number for each of n_chains={self.n_chains}.")
         return sizes
 
-    def _seed(self) -> int:
-        if self.random_state is None or isinstance(self.random_state, int | np.integer):
-            return int(self.random_state or 0)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
     # --- EM
-
-    def _limits(self) -> Limits:
-        return Limits("FactorialHMMEstimator", self.max_iter, self.tol, self.verbose)
 
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from genkern.models.base import Statistics
 from genkern.models.em import Limits, Run, Steps, best_of, climb, warn_unconverged
 from genkern.models.estimator import ModelEstimator
 from genkern.models.graph import Graph, make_graph
-from genkern.models.streams import Keys, derive, keys_of
+from genkern.models.streams import Keys, derive, keys_of, seed_of
 from genkern.objects import Packed, object_digests, remember_width
 from genkern.validation import Floats, check_int, check_number
 
@@ -75,7 +74,7 @@ class NetEstimator(ModelEstimator):
         self._check_parameters()
         remember_width(self, X, reset=True)
         resolved = self.resolve(X)
-        run = resolved._best(resolved.pack(X), np.array([self._seed()], np.uint64), own=False)
+        run = resolved._best(resolved.pack(X), np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
         warn_unconverged(run.converged, self._limits(), "the sizes of hidden nodes")
@@ -86,7 +85,7 @@ class NetEstimator(ModelEstimator):
         self._check_parameters()
         resolved = self.resolve(X)
         packed = resolved.pack(X)
-        run = resolved._best(packed, keys_of(self._seed(), object_digests(packed)), own=True)
+        run = resolved._best(packed, keys_of(seed_of(self.random_state), object_digests(packed)), own=True)
         warn_unconverged(run.converged, self._limits(), "the sizes of hidden nodes")
         return run.models
 
@@ -117,11 +116,6 @@ class NetEstimator(ModelEstimator):
         if left:
             raise ValueError(f"{who}: node {left[0]!r} is not observed; give its size in hidden={{{left[0]!r}: ...}}.")
         return graph
-
-    def _seed(self) -> int:
-        if self.random_state is None or isinstance(self.random_state, int | np.integer):
-            return int(self.random_state or 0)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     # --- EM
 

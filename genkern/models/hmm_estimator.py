@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import xlogy
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from genkern.core import hmm as core
 from genkern.core.rows import expected_rows
@@ -21,7 +20,7 @@ from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm import HMM, emission_blocks
 from genkern.models.hmm_start import Plan, allowed, first_guess
 from genkern.models.mixture_estimator import MixtureEstimator
-from genkern.models.streams import Keys, derive, keys_of
+from genkern.models.streams import Keys, derive, keys_of, seed_of
 from genkern.objects import Packed, kind_of, object_digests, remember_width
 from genkern.progress import report
 from genkern.validation import Floats, check_int, check_number, check_option
@@ -141,7 +140,7 @@ class HMMEstimator(ModelEstimator):
         emission = self._emission_for(X)
         packed = self._pack(emission, X)
         n = self._states(emission, packed, float(np.median(packed.lengths)))
-        run = self._best(emission, packed, n, np.array([self._seed()], np.uint64), own=False)
+        run = self._best(emission, packed, n, np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
         warn_unconverged(run.converged, self._limits(), "n_states")
@@ -153,7 +152,7 @@ class HMMEstimator(ModelEstimator):
         emission = self._emission_for(X)
         packed = self._pack(emission, X)
         sizes = np.array([self._states(emission, packed, length) for length in packed.lengths])
-        keys = keys_of(self._seed(), object_digests(packed))
+        keys = keys_of(seed_of(self.random_state), object_digests(packed))
         models: list[Any] = [None] * packed.n_objects
         converged = np.ones(packed.n_objects, bool)
         for n in np.unique(sizes):
@@ -241,11 +240,6 @@ class HMMEstimator(ModelEstimator):
         if self.n_states == "auto":
             return states_by_length(length, emission.n_free(packed), self.zeta)
         return int(self.n_states)
-
-    def _seed(self) -> int:
-        if self.random_state is None or isinstance(self.random_state, int | np.integer):
-            return int(self.random_state or 0)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     # --- EM
 

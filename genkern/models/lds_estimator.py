@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from genkern.models.base import Statistics
-from genkern.models.estimator import ModelEstimator
+from genkern.models.em import Run, Steps, best_of, climb
+from genkern.models.em_estimator import EMEstimator
 from genkern.models.gaussian_estimator import COVARIANCES
 from genkern.models.lds import LDS
 from genkern.models.lds_start import first_guess, perturbed
 from genkern.models.lds_step import BOUND, Rules, log_prior, maximize
-from genkern.models.streams import Keys, derive, keys_of
-from genkern.objects import Packed, object_digests, pack_series, remember_width
-from genkern.progress import report
-from genkern.validation import Floats, check_int, check_number, check_option
+from genkern.models.streams import Keys, derive
+from genkern.objects import Packed, pack_series
+from genkern.validation import check_int, check_number, check_option
 
 INITS = ("subspace", "pca")
 
 
-class Run(NamedTuple):
-    """The outcome of EM for P models: the models, objectives (P,), steps (P,), convergence (P,), summed history."""
-
-    models: list[LDS]
-    objective: Floats
-    n_iter: NDArray[np.int64]
-    converged: NDArray[np.bool_]
-    history: list[float]
-
-
-class LDSEstimator(ModelEstimator):
+class LDSEstimator(EMEstimator):
     r"""Linear dynamical systems by EM, one for all series or one for each.
 
     .. math:: A = \sum E[s_{t+1} s_t^T] \left(\sum E[s_t s_t^T]\right)^{-1}, \qquad
@@ -139,45 +125,10 @@ class LDSEstimator(ModelEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit one system to all series.
-
-        Parameters
-        ----------
-        X : list of series, or 2-D array of univariate series
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        remember_width(self, X, reset=True)
-        run = self._best(self.pack(X), np.array([self._seed()], np.uint64), own=False)
-        self.model_, self.history_ = run.models[0], run.history
-        self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
-        self._warn_unconverged(run.converged)
-        return self
-
-    def fit_each(self, X: Any) -> list[LDS]:
-        """Return one system per series; each depends on its series alone."""
-        self._check_parameters()
-        packed = self.pack(X)
-        if self.verbose:
-            report(f"LDSEstimator: fitting {packed.n_objects} systems of {self.n_states} states")
-        run = self._best(packed, keys_of(self._seed(), object_digests(packed)), own=True)
-        self._warn_unconverged(run.converged)
-        return run.models
-
     def pack(self, X: Any) -> Packed:
         """Encode raw series."""
         width = self.init.n_channels if isinstance(self.init, LDS) else None
         return pack_series(X, "LDSEstimator", n_channels=width)
-
-    def resolve(self, X: Any) -> LDSEstimator:
-        """Return the estimator itself: numbers need no alphabet."""
-        return self
 
     def maximize(self, statistics: Statistics) -> LDS:
         """Return the M-step's system from statistics of a single system, summed over their leading axis."""
@@ -223,77 +174,25 @@ class LDSEstimator(ModelEstimator):
     def _rules(self) -> Rules:
         return Rules(self.min_covar, self.pseudocount, self.state_variance, self.obs_variance, bool(self.stable))
 
-    def _seed(self) -> int:
-        if self.random_state is None or isinstance(self.random_state, int | np.integer):
-            return int(self.random_state or 0)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
     # --- EM
 
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
-        """Return the best of ``n_init`` runs, chosen for each model by its objective."""
-        first = self._guess(packed, own)
-        best = self._em(packed, first, own)
-        for restart in range(1, self.n_init):
-            best = _better(best, self._em(packed, perturbed(first, derive(keys, restart)), own))
-            if self.verbose:
-                report(f"LDSEstimator: best of {restart + 1} runs: {best.objective.sum():.6g}")
-        return best
+        """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
+        first, rules = self._guess(packed, own), self._rules()
+        steps = Steps(
+            lambda model, part: model.statistics(part, totals=not own, n_jobs=self.n_jobs),
+            lambda statistics: maximize(statistics, rules),
+            lambda model, part: model.statistics(part, totals=not own, n_jobs=self.n_jobs).log_prob,
+            lambda model: log_prior(model, rules),
+        )
+
+        def run(restart: int) -> Run:
+            guess = perturbed(first, derive(keys, restart)) if restart else first
+            return climb(steps, self._limits(), guess, packed, own)
+
+        return best_of(self.n_init, run, self._limits())
 
     def _guess(self, packed: Packed, own: bool) -> LDS:
         if isinstance(self.init, LDS):
             return LDS.stack([self.init] * packed.n_objects) if own else self.init
         return first_guess(packed, self.n_states, self.init, self.covariance, self.min_covar, own)
-
-    def _em(self, packed: Packed, model: LDS, own: bool) -> Run:
-        """Run EM; own models that have converged leave the batch."""
-        rules, count = self._rules(), packed.n_objects if own else 1
-        active = np.arange(count)
-        objective, steps = np.full(count, -np.inf), np.zeros(count, np.int64)
-        converged = np.zeros(count, bool)
-        done: list[Any] = [None] * count
-        history: list[float] = []
-        lengths = packed.lengths if own else np.array([packed.lengths.sum()])
-        for step in range(self.max_iter + 1):
-            last = step == self.max_iter
-            statistics = model.statistics(packed, totals=not own, n_jobs=self.n_jobs)
-            value = np.atleast_1d((statistics.log_prob if own else statistics.log_prob.sum()) + log_prior(model, rules))
-            gain = value - objective[active]
-            objective[active], steps[active] = value, step
-            history.append(float(objective.sum()))
-            if self.verbose > 1:
-                report(f"LDSEstimator: step {step}, {len(active)} models, objective {history[-1]:.8g}")
-            finished = (gain < self.tol * lengths[active]) & (step > 0) & (self.tol > 0)
-            converged[active] = finished
-            leaving = np.ones_like(finished) if last else finished
-            for place, member in zip(active[leaving], model[leaving].unstack() if own else [model]):
-                done[place] = member
-            if leaving.all():
-                break
-            model = maximize(statistics, rules)
-            if leaving.any():
-                active, model, packed = active[~leaving], model[~leaving], packed.take(~leaving)
-        return Run(done, objective, steps, converged, history)
-
-    def _warn_unconverged(self, converged: NDArray[np.bool_]) -> None:
-        if converged.all() or self.tol == 0 or self.max_iter == 0:
-            return  # tol=0 asks for all steps, whatever they gain
-        warnings.warn(
-            f"LDSEstimator: {(~converged).sum()} of {len(converged)} models did not converge in {self.max_iter} steps "
-            f"(a step still gained more than tol={self.tol:g} per observation). Raise max_iter, raise tol, or lower "
-            "n_states.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-
-
-def _better(old: Run, new: Run) -> Run:
-    """Return, model by model, the run with the higher objective, and the history of the run that wins most."""
-    wins = new.objective > old.objective
-    return Run(
-        [(new if win else old).models[i] for i, win in enumerate(wins)],
-        np.where(wins, new.objective, old.objective),
-        np.where(wins, new.n_iter, old.n_iter),
-        np.where(wins, new.converged, old.converged),
-        (new if wins.mean() > 0.5 else old).history,
-    )

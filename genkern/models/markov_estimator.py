@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from genkern.models.markov import MarkovChain, PeriodicChain, PositionalChain
 from genkern.models.markov_backoff import Laws, Smoothing, maximize
 from genkern.models.markov_base import Chain
 from genkern.models.markov_em import Limits, Run, run_em
 from genkern.models.markov_fit import ChainEstimator
-from genkern.models.streams import derive, keys_of, uniforms
+from genkern.models.streams import derive, keys_of, seed_of, uniforms
 from genkern.objects import Alphabet, Packed, object_digests
 from genkern.validation import check_int
 
@@ -186,10 +185,7 @@ class PeriodicChainEstimator(ChainEstimator):
         """Return the best of ``n_init`` runs."""
         check_int(self.n_init, "n_init", "PeriodicChainEstimator", 1)
         reference = self._checked_reference(packed, 1)
-        seed = self.random_state
-        if not (seed is None or isinstance(seed, int | np.integer)):
-            seed = check_random_state(seed).randint(2**31 - 1)
-        keys = keys_of(int(seed or 0), object_digests(packed))
+        keys = keys_of(seed_of(self.random_state), object_digests(packed))
         runs = []
         for restart in range(self.n_init):
             chances = uniforms(derive(keys, restart), np.zeros(1, np.int64))

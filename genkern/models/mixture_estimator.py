@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import xlogy
 from sklearn.base import clone
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import get_tags
 
 from genkern.core.rows import expected_rows
 from genkern.models.base import Statistics
@@ -17,7 +17,7 @@ from genkern.models.estimator import LeafEstimator
 from genkern.models.mixture import Mixture, component_blocks
 from genkern.models.mixture_passes import rebatch
 from genkern.models.mixture_start import divide, is_symbols
-from genkern.models.streams import Keys, derive, keys_of
+from genkern.models.streams import Keys, derive, keys_of, seed_of
 from genkern.objects import Packed, kind_of, object_digests, remember_width
 from genkern.validation import Floats, check_int, check_number, check_option
 
@@ -130,7 +130,7 @@ class MixtureEstimator(LeafEstimator):
         inner = self.inside_em(X, sequences=False)
         packed = inner.pack(X, sequences=False)
         self._refuse_few(packed, own=False)
-        run = inner._best(packed, np.array([self._seed()], np.uint64), own=False)
+        run = inner._best(packed, np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
         warn_unconverged(run.converged, self._limits(), "n_components")
@@ -141,7 +141,7 @@ class MixtureEstimator(LeafEstimator):
         inner = self.inside_em(X, sequences=False)
         packed = inner.pack(X, sequences=False)
         self._refuse_few(packed, own=True)
-        run = inner._best(packed, keys_of(self._seed(), object_digests(packed)), own=True)
+        run = inner._best(packed, keys_of(seed_of(self.random_state), object_digests(packed)), own=True)
         warn_unconverged(run.converged, self._limits(), "n_components")
         return run.models
 
@@ -179,7 +179,11 @@ class MixtureEstimator(LeafEstimator):
 
     def fit_weighted(self, packed: Packed, weights: Floats, own: bool) -> Mixture:
         """Return the mixtures of the parts into which the points of each member are divided, for EM to start from."""
-        keys = keys_of(self._seed(), object_digests(packed)) if own else np.array([self._seed()], np.uint64)
+        keys = (
+            keys_of(seed_of(self.random_state), object_digests(packed))
+            if own
+            else np.array([seed_of(self.random_state)], np.uint64)
+        )
         return self._divided(packed, weights, own, keys)
 
     def maximize_blocks(self, blocks: dict[str, Floats], leaf: Mixture) -> Mixture:
@@ -219,11 +223,6 @@ class MixtureEstimator(LeafEstimator):
 
     def _size(self) -> int:
         return int(self.n_components)
-
-    def _seed(self) -> int:
-        if self.random_state is None or isinstance(self.random_state, int | np.integer):
-            return int(self.random_state or 0)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _limits(self) -> Limits:
         return Limits("MixtureEstimator", self.max_iter, self.tol, self.verbose)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from genkern.validation import Floats
 
@@ -20,6 +23,13 @@ def uniforms(keys: Keys, counters: NDArray[np.integer]) -> Floats:
     with np.errstate(over="ignore"):
         mixed = _mix(_mix(keys) + counters.astype(np.uint64) * _GOLDEN)
     return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def seed_of(random_state: Any) -> int:
+    """Return the seed that ``random_state`` stands for; None counts as 0, so that fits are reproducible."""
+    if random_state is None or isinstance(random_state, int | np.integer):
+        return int(random_state or 0)
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def derive(keys: Keys, salt: int) -> Keys:

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
-from sklearn.utils import check_random_state
 
 from genkern.core.rows import expected_rows
 from genkern.models.base import Statistics
-from genkern.models.em import Limits, Run, Steps, best_of, climb, warn_unconverged
-from genkern.models.estimator import ModelEstimator
+from genkern.models.em import Run, Steps, best_of, climb
+from genkern.models.em_estimator import EMEstimator
 from genkern.models.gaussian_estimator import COVARIANCES
 from genkern.models.lds import LDS
 from genkern.models.lds_estimator import LDSEstimator
 from genkern.models.lds_step import BOUND, Rules, log_prior, maximize
-from genkern.models.streams import Keys, derive, keys_of
+from genkern.models.streams import Keys, derive
 from genkern.models.switching import SwitchingLDS, blocks_of
 from genkern.models.switching_field import field_statistics, mean_field
 from genkern.models.switching_start import pooled_model, segments
-from genkern.objects import Packed, object_digests, pack_series, remember_width
+from genkern.objects import Packed, pack_series
 from genkern.validation import Floats, check_int, check_number, check_option
 
 SWEEPS = 2  # in one E-step; the next goes on from where they stop
 POOLED_STEPS = 20  # of EM for the one system from which regimes are told apart
 
 
-class SwitchingLDSEstimator(ModelEstimator):
+class SwitchingLDSEstimator(EMEstimator):
     r"""Switching linear dynamical systems by structured variational EM, one for all series or one for each.
 
     .. math:: \log p(x) \ge E_Q \log \frac{p(x, s, q)}{Q(s) \, Q(q)}, \qquad
@@ -148,35 +147,6 @@ class SwitchingLDSEstimator(ModelEstimator):
 
     # --- public
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit one model to all series.
-
-        Parameters
-        ----------
-        X : list of series, or 2-D array of univariate series
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        remember_width(self, X, reset=True)
-        run = self._best(self.pack(X), np.array([self._seed()], np.uint64), own=False)
-        self.model_, self.history_ = run.models[0], run.history
-        self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
-        warn_unconverged(run.converged, self._limits(), "n_states")
-        return self
-
-    def fit_each(self, X: Any) -> list[SwitchingLDS]:
-        """Return one model per series; each depends on its series alone."""
-        self._check_parameters()
-        packed = self.pack(X)
-        run = self._best(packed, keys_of(self._seed(), object_digests(packed)), own=True)
-        warn_unconverged(run.converged, self._limits(), "n_states")
-        return run.models
-
     def maximize(self, statistics: Statistics) -> SwitchingLDS:
         """Return the model that maximises the expected log-likelihood plus log prior: the M-step.
 
@@ -201,10 +171,6 @@ class SwitchingLDSEstimator(ModelEstimator):
         moments = Statistics(flat, statistics.log_prob, statistics.lengths, {**blocks, "counts": counts})
         systems = maximize(moments, self._rules())
         return SwitchingLDS._restore(start, steps, systems[every.reshape(model.start.shape)])
-
-    def resolve(self, X: Any) -> SwitchingLDSEstimator:
-        """Return the estimator itself: numbers need no alphabet."""
-        return self
 
     def pack(self, X: Any) -> Packed:
         """Encode raw series."""
@@ -251,14 +217,6 @@ class SwitchingLDSEstimator(ModelEstimator):
 
     def _rules(self) -> Rules:
         return Rules(self.min_covar, self.noise_pseudocount, self.state_variance, self.obs_variance, bool(self.stable))
-
-    def _limits(self) -> Limits:
-        return Limits("SwitchingLDSEstimator", self.max_iter, self.tol, self.verbose)
-
-    def _seed(self) -> int:
-        if self.random_state is None or isinstance(self.random_state, int | np.integer):
-            return int(self.random_state or 0)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     # --- EM
 

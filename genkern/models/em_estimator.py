@@ -1,0 +1,73 @@
+"""What estimators of latent models of series share: EM for one model of all series, or for one of each."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from genkern.models.em import Limits, Run, warn_unconverged
+from genkern.models.estimator import ModelEstimator
+from genkern.models.streams import Keys, keys_of, seed_of
+from genkern.objects import Packed, object_digests, remember_width
+
+
+class EMEstimator(ModelEstimator):
+    """Estimator of a model of series by EM.
+
+    A model gives ``pack``, ``_check_parameters`` and ``_best``, and the parameters ``max_iter``, ``tol``,
+    ``random_state`` and ``verbose``.
+    """
+
+    max_iter: int
+    tol: float
+    random_state: Any
+    verbose: int
+
+    def pack(self, X: Any) -> Packed:
+        """Encode raw series."""
+        raise TypeError(f"{type(self).__name__} must define pack.")
+
+    def _check_parameters(self) -> None:
+        """Raise for parameters that make no sense."""
+        raise TypeError(f"{type(self).__name__} must define _check_parameters.")
+
+    def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
+        """Return the best run of EM, for one model of all series or for own ones, with a random key for each model."""
+        raise TypeError(f"{type(self).__name__} must define _best.")
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit one model to all series.
+
+        Parameters
+        ----------
+        X : list of series, or 2-D array of univariate series
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        remember_width(self, X, reset=True)
+        run = self._best(self.pack(X), np.array([seed_of(self.random_state)], np.uint64), own=False)
+        self.model_, self.history_ = run.models[0], run.history
+        self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
+        warn_unconverged(run.converged, self._limits(), "n_states")
+        return self
+
+    def fit_each(self, X: Any) -> list[Any]:
+        """Return one model per series; each depends on its series alone."""
+        self._check_parameters()
+        packed = self.pack(X)
+        run = self._best(packed, keys_of(seed_of(self.random_state), object_digests(packed)), own=True)
+        warn_unconverged(run.converged, self._limits(), "n_states")
+        return run.models
+
+    def resolve(self, X: Any) -> EMEstimator:
+        """Return the estimator itself: numbers need no alphabet."""
+        return self
+
+    def _limits(self) -> Limits:
+        return Limits(type(self).__name__, self.max_iter, self.tol, self.verbose)
