@@ -2,12 +2,16 @@
 
 Both start from the observations: log densities, then forward and backward passes. hmmlearn gives the posteriors of
 states and the sums of those of pairs; ours log P, the posteriors of states and, per sequence, those of pairs. The last
-row adds the weighted moments of the observations of every sequence.
+rows add the weighted moments of the observations of every sequence; one of them is against dynamax, if it is installed.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from hmmlearn import _hmmc
@@ -68,6 +72,27 @@ def our_pass(model: HMM, packed: Packed) -> tuple[float, np.ndarray]:
     return float(sums.log_prob.sum()), model.transitions * sums.transitions.sum(axis=0)
 
 
+def dynamax_pass(model: HMM, packed: Packed) -> Callable[[], Any]:
+    """Return a call of dynamax's E-step of all sequences, of one length, compiled and on one thread."""
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+    import jax
+    from dynamax.hidden_markov_model import DiagonalGaussianHMM
+
+    jax.config.update("jax_enable_x64", True)
+    n, d = model.emissions.mean.shape
+    peer = DiagonalGaussianHMM(n, d)
+    params, _ = peer.initialize(
+        jax.random.PRNGKey(0),
+        initial_probs=jax.numpy.array(model.start),
+        transition_matrix=jax.numpy.array(model.transitions),
+        emission_means=jax.numpy.array(model.emissions.mean),
+        emission_scale_diags=jax.numpy.array(np.sqrt(model.emissions.cov)),
+    )
+    X = jax.numpy.array(packed.values.reshape(packed.n_objects, -1, d))
+    run = jax.jit(jax.vmap(lambda x: peer.e_step(params, x)))
+    return lambda: jax.block_until_ready(run(X))
+
+
 def main() -> None:
     n, d, count, length = 5, 22, 2000, 200
     rng = np.random.default_rng(0)
@@ -92,6 +117,19 @@ def main() -> None:
         "hmmlearn internals scaled",
         lambda: scaled_pass(model, packed, moments=True),
         lambda: model.statistics(packed),
+        rounds=3,
+    )
+    if find_spec("dynamax") is None:
+        print("W5 against dynamax: left out, since it is not installed (pip install '.[dynamax]')")
+        return
+    theirs = dynamax_pass(model, packed)
+    np.testing.assert_allclose(float(theirs()[1].sum()), ours[0], rtol=1e-10)
+    race(
+        "W5 the same with moments of observations",
+        "dynamax e_step, compiled",
+        theirs,
+        lambda: model.statistics(packed),
+        goal=3,
         rounds=3,
     )
 
