@@ -143,40 +143,34 @@ def _digits(words: int) -> tuple[int, int]:
 
 
 @jit
-def _is_plain(codes, start, end, m):
-    """Say whether all codes of a sequence are below m."""
-    some = codes[start:end]
-    highest = codes.dtype.type(0)
-    for t in range(len(some)):
-        highest = max(highest, some[t])
-    return highest < m
-
-
-@jit
 def _words(codes, start, count, m, k, words):
-    """Set the words of ``count`` windows from a position on, by loops over windows that run in vectors.
+    """Set the words of ``count`` windows from a position on; say whether all codes in them are below m.
 
-    Four symbols at a time, the first time as many as are left over.
+    Loops over windows run in vectors, four symbols at a time, the first time as many as are left over.
     """
+    highest = codes.dtype.type(0)
+    for t in range(start + count, start + count + k - 1 if count else start):
+        highest = max(highest, codes[t])
     base, first = words.dtype.type(m), (k - 1) % 4 + 1
     a, b, c, d = codes[start:], codes[start + 1 :], codes[start + 2 :], codes[start + 3 :]
     if first == 1:
         for t in range(count):
-            words[t] = a[t]
+            words[t], highest = a[t], max(highest, a[t])
     elif first == 2:
         for t in range(count):
-            words[t] = a[t] * base + b[t]
+            words[t], highest = a[t] * base + b[t], max(highest, a[t])
     elif first == 3:
         for t in range(count):
-            words[t] = (a[t] * base + b[t]) * base + c[t]
+            words[t], highest = (a[t] * base + b[t]) * base + c[t], max(highest, a[t])
     else:
         for t in range(count):
-            words[t] = ((a[t] * base + b[t]) * base + c[t]) * base + d[t]
+            words[t], highest = ((a[t] * base + b[t]) * base + c[t]) * base + d[t], max(highest, a[t])
     for j in range(first, k, 4):
         at = start + j
         a, b, c, d = codes[at:], codes[at + 1 :], codes[at + 2 :], codes[at + 3 :]
         for t in range(count):
             words[t] = (((words[t] * base + a[t]) * base + b[t]) * base + c[t]) * base + d[t]
+    return highest < m
 
 
 @jit
@@ -186,11 +180,10 @@ def _count_dense(codes, offsets, size, words, counts):
     # A small table of integers stays in the cache, and counts are written once, in order.
     table = np.zeros(counts.shape[1], np.int32)
     for i in range(len(offsets) - 1):
-        if not _is_plain(codes, offsets[i], offsets[i + 1], m):
-            return False
         for start in range(offsets[i], offsets[i + 1] - k + 1, CHUNK):
             count = min(CHUNK, offsets[i + 1] - k + 1 - start)
-            _words(codes, start, count, m, k, words)
+            if not _words(codes, start, count, m, k, words):
+                return False
             for t in range(count):
                 table[words[t]] += 1
         row = counts[i]
@@ -213,10 +206,9 @@ def _count_marked(codes, offsets, size, words, data, indices, indptr):
     one, ones, filled = np.uint64(1), ~np.uint64(0), np.uint64(0)
     in_group, group_bits = words.dtype.type(63), words.dtype.type(6)
     for i in range(len(offsets) - 1):
-        if not _is_plain(codes, offsets[i], offsets[i + 1], m):
-            return False
         count = max(0, offsets[i + 1] - offsets[i] - k + 1)
-        _words(codes, offsets[i], count, m, k, words)
+        if not _words(codes, offsets[i], count, m, k, words):
+            return False
         for t in range(count):
             marks[words[t] >> group_bits] |= one << np.uint64(words[t] & in_group)
         first = filled
@@ -245,10 +237,9 @@ def _count_sparse(codes, offsets, size, words, data, indices, indptr):
     bins = np.empty(1 << bits, np.int64)
     filled = 0
     for i in range(len(offsets) - 1):
-        if not _is_plain(codes, offsets[i], offsets[i + 1], m):
-            return False
         count = max(0, offsets[i + 1] - offsets[i] - k + 1)
-        _words(codes, offsets[i], count, m, k, words[0])
+        if not _words(codes, offsets[i], count, m, k, words[0]):
+            return False
         for digit in range(digits):
             _sort_digit(words[digit % 2], words[1 - digit % 2], count, digit * bits, bins)
         ordered = words[digits % 2]
