@@ -259,6 +259,7 @@ def test_scaled_rows_have_a_largest_entry_of_one(seed, n, count):
     expected = np.where(faint, 2.0**-900, np.exp(scaled))
     np.testing.assert_allclose(table, expected, rtol=1e-14)
     assert raised or not faint.any()
+    assert not scaled_rows(np.where(np.isneginf(logs), logs, logs / 100.0))[2]
 
 
 @settings(deadline=None, max_examples=15)
