@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 
 from genkern import CategoricalEstimator, Store
 from genkern.embed import ScaleSeries
-from genkern.recipes import fisher_svm, meanmap_svm, product_svm, signed_root, spectrum_svm
+from genkern.recipes import fisher_svm, meanmap_svm, product_svm, spectrum_svm
 
 RECIPES = {
     "fisher": lambda: fisher_svm(n_states=2),
@@ -108,10 +108,6 @@ def test_settings_reach_their_places():
         assert params["svm__estimator__C"] == 3.0
     spectrum = spectrum_svm(2, alphabet="dna", C=0.5).get_params()
     assert (spectrum["spectrum__k"], spectrum["spectrum__alphabet"], spectrum["svm__C"]) == (2, "dna", 0.5)
-
-
-def test_signed_root():
-    np.testing.assert_array_equal(signed_root(np.array([-4.0, 0.0, 9.0])), [-2.0, 0.0, 3.0])
 
 
 def test_scale_series():

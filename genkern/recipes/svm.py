@@ -1,52 +1,22 @@
-"""Ready pipelines, from a list of objects to a classifier, one line each.
-
-Each function returns a scikit-learn ``Pipeline`` whose steps and nested parameters can be changed by ``set_params``
-and searched by ``GridSearchCV``. All of them decide between several classes by one-vs-rest. The pairwise scheme that
-``SVC`` uses by itself is a trap with sharp kernels and many classes: on Japanese vowels (nine speakers) the product
-kernel then makes two to three times as many errors.
-"""
+"""Support vector machines on one kernel each: Fisher, product, mean map, spectrum."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer
+from sklearn.preprocessing import Normalizer
 from sklearn.svm import SVC, LinearSVC
 
-from genkern.embed import FisherScore, FitEach, ScaleSeries, Spectrum
+from genkern.embed import FisherScore, FitEach, PowerMap, ScaleSeries, Spectrum
 from genkern.gram import Gram
 from genkern.kernels import Kernel, MeanMap, ProbabilityProduct
 from genkern.models.hmm_estimator import HMMEstimator
 from genkern.store import Store
 
-__all__ = ["fisher_svm", "meanmap_svm", "product_svm", "signed_root", "spectrum_svm"]
-
 LENGTH = 10  # observations compared by kernels between sequence models, as in the papers
 ITERATIONS = 10_000  # of the linear solver: enough to converge without a warning
-
-
-def signed_root(features: Any) -> Any:
-    r"""Return :math:`\mathrm{sign}(\phi) \sqrt{|\phi|}`, element by element.
-
-    It keeps a few large entries from deciding an inner product alone.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n, p)
-
-    Returns
-    -------
-    roots : ndarray of shape (n, p)
-
-    References
-    ----------
-    Perronnin, Sánchez & Mensink (2010), Improving the Fisher kernel for large-scale image classification, section 3.
-    Carli et al. (2010), Nonlinear mappings for generative kernels on latent variable models.
-    """
-    return np.sign(features) * np.sqrt(np.abs(features))
 
 
 def fisher_svm(
@@ -105,7 +75,7 @@ def fisher_svm(
         [
             ("scale", ScaleSeries()),
             ("fisher", FisherScore(estimator, information, n_jobs=n_jobs)),
-            ("root", FunctionTransformer(signed_root, feature_names_out="one-to-one")),
+            ("root", PowerMap(0.5)),
             ("norm", Normalizer()),
             ("svm", LinearSVC(C=C, random_state=random_state, max_iter=ITERATIONS)),
         ]

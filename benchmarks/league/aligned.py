@@ -1,0 +1,7 @@
+"""Contests of aligned."""
+
+from __future__ import annotations
+
+from benchmarks.league.contest import Contest
+
+CONTESTS: dict[str, Contest] = {}

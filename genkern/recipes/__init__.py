@@ -1,0 +1,13 @@
+"""Ready pipelines, from a list of objects to a classifier, one line each.
+
+Each function returns a scikit-learn ``Pipeline`` whose steps and nested parameters can be changed by ``set_params``
+and searched by ``GridSearchCV``. All of them decide between several classes by one-vs-rest. The pairwise scheme that
+``SVC`` uses by itself is a trap with sharp kernels and many classes: on Japanese vowels (nine speakers) the product
+kernel then makes two to three times as many errors.
+"""
+
+from __future__ import annotations
+
+from genkern.recipes.svm import fisher_svm, meanmap_svm, product_svm, spectrum_svm
+
+__all__ = ["fisher_svm", "meanmap_svm", "product_svm", "spectrum_svm"]
