@@ -1,8 +1,20 @@
 """Log kernel values between models: ``affinity`` and its formulas."""
 
-from genkern.affinities import categorical, gaussian, hmm
+from genkern.affinities import categorical, families, gaussian, hmm, multinomial
 from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import Affinity, affinity
 from genkern.affinities.rules import PairError
 
-__all__ = ["Affinity", "Expected", "How", "PairError", "Power", "affinity", "categorical", "gaussian", "hmm"]
+__all__ = [
+    "Affinity",
+    "Expected",
+    "How",
+    "PairError",
+    "Power",
+    "affinity",
+    "categorical",
+    "families",
+    "gaussian",
+    "hmm",
+    "multinomial",
+]

@@ -31,7 +31,7 @@ def product_values(P: Categorical, Q: Categorical, how: Power) -> Floats | None:
 def categorical_product(P: Categorical, Q: Categorical, how: Power) -> Floats:
     r"""Return :math:`\log \sum_k (p_k q_k)^\rho`, G + (a, b)."""
     _check_alphabets(P, Q)
-    return _log_overlap(P.probs, Q.probs, how.rho)
+    return log_overlap(P.probs, Q.probs, how.rho)
 
 
 def mean_map_values(P: Categorical, Q: Categorical, how: Expected) -> Floats | None:
@@ -49,7 +49,7 @@ def categorical_mean_map(P: Categorical, Q: Categorical, how: Expected) -> Float
     values = mean_map_values(P, Q, how)
     if values is not None:
         return np.log(values)
-    return np.logaddexp(_log_overlap(P.probs, Q.probs, 1.0), -how.lam)
+    return np.logaddexp(log_overlap(P.probs, Q.probs, 1.0), -how.lam)
 
 
 def _overlap(p: Floats, q: Floats, power: float) -> Floats:
@@ -66,7 +66,7 @@ def _overlap(p: Floats, q: Floats, power: float) -> Floats:
     return sums
 
 
-def _log_overlap(p: Floats, q: Floats, power: float) -> Floats:
+def log_overlap(p: Floats, q: Floats, power: float) -> Floats:
     """Return log sum_k (p_k q_k)^power, G + (a, b); -inf where the supports are disjoint."""
     sums = _overlap(p, q, power)
     with np.errstate(divide="ignore"):

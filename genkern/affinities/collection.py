@@ -102,14 +102,20 @@ def _likeness(model: Model) -> tuple[Any, ...]:
         if isinstance(value, np.ndarray):
             parts.append(value.shape)
         else:
-            parts.append(_likeness(value) if isinstance(value, Model) else value)
+            inner = isinstance(value, Model) and name not in model._shared
+            parts.append(_likeness(value) if inner else value)
     return tuple(parts)
 
 
 def reshaped(model: Any, batch: tuple[int, ...]) -> Any:
     """Return the same stack with another batch of equal size."""
     depth = len(model.shape)
-    return type(model)._restore(*(_reshape(getattr(model, name), depth, batch) for name in model._fields))
+    return type(model)._restore(
+        *(
+            getattr(model, name) if name in model._shared else _reshape(getattr(model, name), depth, batch)
+            for name in model._fields
+        )
+    )
 
 
 def _reshape(value: Any, depth: int, batch: tuple[int, ...]) -> Any:

@@ -1,0 +1,129 @@
+"""Affinities between multinomial distributions: of fixed totals, and of random ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from genkern.affinities.categorical import log_overlap
+from genkern.affinities.how import Power
+from genkern.affinities.registry import affinity
+from genkern.affinities.rules import PairError
+from genkern.core.power_series import log_fixed_total, log_power_series
+from genkern.models.multinomial import Multinomial
+from genkern.models.poisson import Poisson
+from genkern.validation import Floats
+
+CHUNK = 1 << 20  # numbers in a temporary array
+
+
+@affinity.register(Multinomial, Multinomial, Power, reference="Jebara, Kondor & Howard (2004), section 3.3, any rho")
+def multinomial_product(P: Multinomial, Q: Multinomial, how: Power) -> Floats:
+    r"""Return the log product of multinomials, G + (a, b).
+
+    With :math:`B = \sum_d (p_d q_d)^\rho`, an ordered list of s draws has :math:`B^s`, and a row of counts
+
+    .. math:: (s!)^{2\rho}\, [z^s] \prod_d \sum_x \frac{(p_d q_d)^{\rho x}}{(x!)^{2\rho}} z^x
+
+    (the same for :math:`\rho = 1/2`). Random totals sum these over s, each times :math:`(w_s w'_s)^\rho`: for
+    :math:`\rho = 1/2` and one law w, its generating function at B.
+    """
+    _check_alike(P, Q)
+    if isinstance(P.total, int):
+        return _fixed_totals(P, Q, how.rho, P.total)
+    if isinstance(P.total, Poisson):
+        return _poisson_totals(P, Q, how.rho)
+    return _geometric_totals(P, Q, how.rho)
+
+
+def _plain(P: Multinomial, rho: float) -> bool:
+    """Say whether s draws have the s-th power of what one has."""
+    return P.ordered or rho == 0.5
+
+
+def _fixed_totals(P: Multinomial, Q: Multinomial, rho: float, total: int) -> Floats:
+    if total == 0:
+        return np.zeros((*P.shape, Q.shape[-1]))
+    if _plain(P, rho):
+        return total * log_overlap(P.probs, Q.probs, rho)
+    return _by_rows(P, Q, lambda logs: log_fixed_total(rho * logs, total, 2.0 * rho))
+
+
+def _poisson_totals(P: Multinomial, Q: Multinomial, rho: float) -> Floats:
+    rate, rate2 = (float(law.rate[0]) for law in _laws(P, Q))
+    log_rates = math.log(rate) + math.log(rate2) if rate > 0.0 and rate2 > 0.0 else -math.inf
+    if _plain(P, rho):
+        logs = rho * log_rates + log_overlap(P.probs, Q.probs, rho)
+        sums = log_power_series(logs.ravel(), 2.0 * rho).reshape(logs.shape)
+    else:
+        sums = _by_rows(P, Q, lambda logs: _row_sums(rho * (logs + log_rates), 2.0 * rho))
+    return sums - rho * (rate + rate2)
+
+
+def _geometric_totals(P: Multinomial, Q: Multinomial, rho: float) -> Floats:
+    if not _plain(P, rho):
+        raise ValueError(
+            "affinity: rows of counts (ordered=False) with geometric totals have a closed form for rho = 1/2 only. "
+            f"Take rho = 0.5, ordered=True, or a Poisson law of totals. Got rho = {rho:g}."
+        )
+    prob, prob2 = (float(law.prob[0]) for law in _laws(P, Q))
+    start = rho * (math.log(prob) + math.log(prob2))
+    if prob == 1.0 or prob2 == 1.0:  # no draw at all
+        return np.full((*P.shape, Q.shape[-1]), start)
+    log_ratio = rho * (math.log1p(-prob) + math.log1p(-prob2)) + log_overlap(P.probs, Q.probs, rho)
+    endless = np.argwhere(log_ratio >= 0.0)
+    if len(endless):
+        raise PairError(
+            tuple(int(i) for i in endless[0]),
+            f"the sum over totals is infinite for rho = {rho:g}. Take rho >= 1/2, for which it always converges.",
+        )
+    sums: Floats = start - np.log(-np.expm1(log_ratio))
+    return sums
+
+
+def _laws(P: Multinomial, Q: Multinomial) -> tuple[Any, Any]:
+    return P.total, Q.total
+
+
+def _check_alike(P: Multinomial, Q: Multinomial) -> None:
+    """Raise unless both are distributions over the same rows."""
+    if P.width != Q.width:
+        raise ValueError(f"affinity: both multinomials must have the same outcomes. Got {P.width} and {Q.width}.")
+    if P.ordered != Q.ordered:
+        raise ValueError("affinity: one multinomial is ordered and the other is not. Give both the same 'ordered'.")
+    if P.total is None or Q.total is None:
+        raise ValueError(
+            "affinity: a Multinomial without a total is no distribution over rows, only over rows of a given sum. Give "
+            "both the same total=, a number or a law such as Poisson(20.0), or compare Categorical(probs) by length."
+        )
+    if type(P.total) is not type(Q.total):
+        kinds = (type(P.total).__name__, type(Q.total).__name__)
+        raise ValueError(f"affinity: the totals of both multinomials must follow the same family. Got {kinds}.")
+    if isinstance(P.total, int) and P.total != Q.total:
+        raise ValueError(
+            f"affinity: both multinomials must have the same total. Got {P.total} and {Q.total}: rows of one never "
+            "occur under the other. Give both one total=, or a law of totals."
+        )
+
+
+def _by_rows(P: Multinomial, Q: Multinomial, reduce: Callable[[Floats], Floats]) -> Floats:
+    """Return G + (a, b): ``reduce`` takes rows (N, m) of log p_d q_d of pairs and returns (N,)."""
+    *batch, a = P.shape
+    b = Q.shape[-1]
+    with np.errstate(divide="ignore"):
+        left, right = np.log(P.probs), np.log(Q.probs)
+    out = np.empty((*batch, a, b))
+    step = max(1, CHUNK // max(1, math.prod(batch) * b * P.width))
+    for low in range(0, a, step):
+        logs = left[..., low : low + step, None, :] + right[..., None, :, :]
+        out[..., low : low + step, :] = reduce(logs.reshape(-1, P.width)).reshape(logs.shape[:-1])
+    return out
+
+
+def _row_sums(logs: Floats, power: float) -> Floats:
+    """Return the sums (N,) over the last axis of the log power series of every entry."""
+    sums: Floats = log_power_series(logs.ravel(), power).reshape(logs.shape).sum(axis=-1)
+    return sums
