@@ -6,4 +6,7 @@ FAMILIES = {(name, name, "Power", "iid", "exact") for name in (*POWER_ONLY, *BOT
     (name, name, "Expected", "iid", "exact") for name in BOTH
 }
 
-ELSEWHERE = {"test_affinity_families": FAMILIES}
+COMPONENTS = [("Mixture", "Mixture"), ("Mixture", "Leaf"), ("KDE", "KDE"), ("KDE", "Leaf"), ("KDE", "Mixture")]
+MIXTURES = {(*pair, how, "iid", "exact") for pair in COMPONENTS for how in ("Power", "Expected")}
+
+ELSEWHERE = {"test_affinity_families": FAMILIES, "test_affinity_mixture": MIXTURES}

@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from genkern.affinities import Affinity, Expected, PairError, Power, affinity, categorical, gaussian, hmm, resolvent
 from genkern.core.pairs import PairSide
+from genkern.models.base import rebatch
 from genkern.models.categorical import Categorical
 from genkern.models.gaussian import Gaussian
 from genkern.models.hmm import HMM
@@ -285,10 +286,10 @@ def test_pieces_of_products_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_blocks_pair_leading_axes_of_hmms() -> None:
     models = [oracle.random_hmm(rng(s), 2) for s in range(6)]
     stack = HMM.stack(models)
-    pairs = hmm.reshaped(stack, (2, 3))
+    pairs = rebatch(stack, (2, 3))
     logs = affinity.block(pairs, pairs, Power(), length=3)
     assert_allclose(logs[1], affinity(models[3:], models[3:], Power(), length=3), rtol=1e-13)
-    flat = hmm.reshaped(
+    flat = rebatch(
         HMM.stack([oracle.random_hmm(rng(1), 1, Gaussian([[0.0]], [[v]])) for v in (1, 1, 1, 0)]), (2, 2)
     )
     with pytest.raises(PairError, match="states 0 and 0") as caught:

@@ -1,6 +1,6 @@
 """Log kernel values between models: ``affinity`` and its formulas."""
 
-from genkern.affinities import categorical, families, gaussian, hmm, multinomial
+from genkern.affinities import categorical, families, gaussian, hmm, mixture, multinomial
 from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import Affinity, affinity
 from genkern.affinities.rules import PairError
@@ -16,5 +16,6 @@ __all__ = [
     "families",
     "gaussian",
     "hmm",
+    "mixture",
     "multinomial",
 ]

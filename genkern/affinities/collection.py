@@ -1,4 +1,4 @@
-"""Models by the thousand: lists sorted into stacks of like models, and stacks reshaped."""
+"""Models by the thousand: lists sorted into stacks of like models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.models.base import Model
+from genkern.models.base import Model, rebatch
 from genkern.validation import Floats
 
 
@@ -69,7 +69,7 @@ def as_collection(models: Any, who: str) -> Collection:
     if isinstance(models, Collection):
         return models
     if isinstance(models, Model):
-        stack = reshaped(models, (math.prod(models.shape),))
+        stack = rebatch(models, (math.prod(models.shape),))
         return Collection([Group(stack, np.arange(len(stack)))], models.shape)
     if not isinstance(models, Sequence | np.ndarray) or isinstance(models, str):
         raise TypeError(f"{who}: expected a model, a stack or a list of models. Got {type(models).__name__}.")
@@ -105,21 +105,3 @@ def _likeness(model: Model) -> tuple[Any, ...]:
             inner = isinstance(value, Model) and name not in model._shared
             parts.append(_likeness(value) if inner else value)
     return tuple(parts)
-
-
-def reshaped(model: Any, batch: tuple[int, ...]) -> Any:
-    """Return the same stack with another batch of equal size."""
-    depth = len(model.shape)
-    return type(model)._restore(
-        *(
-            getattr(model, name) if name in model._shared else _reshape(getattr(model, name), depth, batch)
-            for name in model._fields
-        )
-    )
-
-
-def _reshape(value: Any, depth: int, batch: tuple[int, ...]) -> Any:
-    """Replace the first ``depth`` axes of an array, or of a model's batch, by ``batch``."""
-    if isinstance(value, np.ndarray):
-        return value.reshape(batch + value.shape[depth:])
-    return reshaped(value, batch + value.shape[depth:]) if isinstance(value, Model) else value

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from genkern.affinities.collection import reshaped
 from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import affinity, needs_length
 from genkern.affinities.resolvent import log_all_lengths
 from genkern.affinities.rules import PairError
 from genkern.core.pairs import LANES, PairSide, pair_log, pair_log_values
+from genkern.models.base import rebatch
 from genkern.models.hmm import HMM
 from genkern.validation import Floats
 
@@ -87,7 +87,7 @@ def _by_rows(P: HMM, Q: HMM, how: How, solver: Solver) -> Floats:
     b = Q.shape[-1]
     if batch:
         g = math.prod(batch)
-        first, second = reshaped(P, (g, a)), reshaped(Q, (g, b))
+        first, second = rebatch(P, (g, a)), rebatch(Q, (g, b))
         out = _paired(first, second, how, solver) if a == b == 1 else _each(first, second, how, solver)
         return out.reshape(*batch, a, b)
     left, right = _side(P, how), _side(Q, how)
@@ -96,7 +96,7 @@ def _by_rows(P: HMM, Q: HMM, how: How, solver: Solver) -> Floats:
     for low in range(0, a, step):
         rows = slice(low, min(low + step, a))
         size = rows.stop - low
-        few, all_of_them = reshaped(P[rows].emissions, (size * n,)), reshaped(Q.emissions, (b * m,))
+        few, all_of_them = rebatch(P[rows].emissions, (size * n,)), rebatch(Q.emissions, (b * m,))
         try:
             psi = _psi(few, all_of_them, how, lambda i, j: ((i // n, j // m), (i % n, j % m)))
             psi = psi._replace(table=psi.table.reshape(size, n, b, m))
@@ -119,7 +119,7 @@ def _each(P: HMM, Q: HMM, how: How, solver: Solver) -> Floats:
 
 def _paired(P: HMM, Q: HMM, how: How, solver: Solver) -> Floats:
     """Return (g, 1, 1) for stacks of batch (g, 1)."""
-    first, second = reshaped(P, (len(P),)), reshaped(Q, (len(P),))
+    first, second = rebatch(P, (len(P),)), rebatch(Q, (len(P),))
     psi = _psi(first.emissions, second.emissions, how, lambda g, i, j: ((g, 0, 0), (i, j)))
     return solver.paired(_side(first, how), _side(second, how), psi)[:, None, None]
 

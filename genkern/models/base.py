@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,6 +118,26 @@ class Model:
             model.__dict__.update(zip(self._fields, values))
             members.append(model)
         return members
+
+
+AnyModel = TypeVar("AnyModel", bound=Model)
+
+
+def rebatch(model: AnyModel, batch: tuple[int, ...]) -> AnyModel:
+    """Return the members of a stack in a batch of another shape; one axis may be -1."""
+    axes = len(model.shape)
+    rest = math.prod(model.shape) // max(1, math.prod(size for size in batch if size >= 0))
+    shape = tuple(rest if size < 0 else size for size in batch)
+
+    def reshaped(name: str) -> Any:
+        value = getattr(model, name)
+        if name in model._shared:
+            return value
+        if isinstance(value, Model):
+            return rebatch(value, (*shape, *value.shape[axes:]))
+        return _each(value, lambda array: array.reshape((*shape, *array.shape[axes:])))
+
+    return model._restore(*map(reshaped, model._fields))
 
 
 def _restored(cls: type[Model], values: tuple[Any, ...]) -> Model:

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from genkern.core import hmm as core
 from genkern.core.mixture import share_out
 from genkern.models import natural, simplex
-from genkern.models.base import COORDINATES, Statistics
+from genkern.models.base import COORDINATES, Statistics, rebatch
 from genkern.models.categorical import draw_rows
 from genkern.models.leaf import Leaf, refuse_impossible
-from genkern.models.mixture_passes import PREFIX, Outcome, Slopes, expect, log_weights, parts_of, rebatch
+from genkern.models.mixture_passes import PREFIX, Outcome, Slopes, expect, log_weights, parts_of
 from genkern.objects import Packed
 from genkern.validation import Floats, check_int, check_option, check_probabilities
 

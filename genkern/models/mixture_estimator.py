@@ -10,12 +10,11 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from genkern.core.rows import expected_rows
-from genkern.models.base import Statistics
+from genkern.models.base import Statistics, rebatch
 from genkern.models.em import Limits, Run, Steps, best_of, climb, warn_unconverged
 from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import LeafEstimator
 from genkern.models.mixture import Mixture, component_blocks
-from genkern.models.mixture_passes import rebatch
 from genkern.models.mixture_start import divide, is_symbols
 from genkern.models.streams import Keys, derive, keys_of, seed_of
 from genkern.objects import Packed, kind_of, object_digests, remember_width

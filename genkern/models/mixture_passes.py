@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
 
 from genkern.core.mixture import share_out
-from genkern.models.base import Model
 from genkern.objects import Packed
 from genkern.validation import Floats
 
@@ -21,8 +19,6 @@ BLOCK = 1 << 19  # densities (points times components) held at a time
 FAINT = 1e-150  # weights below it are too small to divide an expected count by
 LARGEST = float(np.finfo(np.float64).max)
 LOG_LARGEST = 709.0
-
-AnyModel = TypeVar("AnyModel", bound=Model)
 
 
 class Outcome(NamedTuple):
@@ -162,20 +158,3 @@ def log_weights(weights: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         logs: Floats = np.log(weights)
     return logs
-
-
-def rebatch(model: AnyModel, batch: tuple[int, ...]) -> AnyModel:
-    """Return the members of a stack in a batch of another shape; one axis may be -1."""
-    axes = len(model.shape)
-    rest = math.prod(model.shape) // max(1, math.prod(size for size in batch if size >= 0))
-    shape = tuple(rest if size < 0 else size for size in batch)
-
-    def reshaped(name: str) -> Any:
-        value = getattr(model, name)
-        if name in model._shared:
-            return value
-        if isinstance(value, Model):
-            return rebatch(value, (*shape, *value.shape[axes:]))
-        return value.reshape((*shape, *value.shape[axes:])) if isinstance(value, np.ndarray) else value
-
-    return model._restore(*map(reshaped, model._fields))
