@@ -1,5 +1,6 @@
 """Which test file holds the oracle of each formula of the table; no formula may be without one."""
 
+BOTH_HOWS = ("Power", "Expected")
 POWER_ONLY = ("Poisson", "Gamma", "Geometric", "Dirichlet", "Multinomial")
 BOTH = ("Bernoulli", "Exponential", "VonMises")
 FAMILIES = {(name, name, "Power", "iid", "exact") for name in (*POWER_ONLY, *BOTH)} | {
@@ -7,6 +8,16 @@ FAMILIES = {(name, name, "Power", "iid", "exact") for name in (*POWER_ONLY, *BOT
 }
 
 COMPONENTS = [("Mixture", "Mixture"), ("Mixture", "Leaf"), ("KDE", "KDE"), ("KDE", "Leaf"), ("KDE", "Mixture")]
-MIXTURES = {(*pair, how, "iid", "exact") for pair in COMPONENTS for how in ("Power", "Expected")}
+MIXTURES = {(*pair, how, "iid", "exact") for pair in COMPONENTS for how in BOTH_HOWS}
 
-ELSEWHERE = {"test_affinity_families": FAMILIES, "test_affinity_mixture": MIXTURES}
+CHAINS = (
+    {("MarkovChain", "MarkovChain", "Power", "given", "exact")}
+    | {("Chain", other, how, "given", "exact") for other in ("Chain", "HMM") for how in BOTH_HOWS}
+    | {("SiteModel", "SiteModel", how, "iid", "exact") for how in BOTH_HOWS}
+)
+
+ELSEWHERE = {
+    "test_affinity_families": FAMILIES,
+    "test_affinity_mixture": MIXTURES,
+    "test_affinity_chains": CHAINS,
+}

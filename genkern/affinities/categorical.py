@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ SMALLEST = 1e-280  # sums below may have lost terms to underflow and are done ag
 
 def product_values(P: Categorical, Q: Categorical, how: Power) -> Floats | None:
     r"""Return :math:`\sum_k (p_k q_k)^\rho`, G + (a, b), or None where it may underflow."""
-    _check_alphabets(P, Q)
+    check_alphabets(P, Q)
     smallest = min(P.probs[P.probs > 0].min(), Q.probs[Q.probs > 0].min())
     return _overlap(P.probs, Q.probs, how.rho) if smallest ** (2.0 * how.rho) > SMALLEST else None
 
@@ -30,13 +31,13 @@ def product_values(P: Categorical, Q: Categorical, how: Power) -> Floats | None:
 )  # fmt: skip
 def categorical_product(P: Categorical, Q: Categorical, how: Power) -> Floats:
     r"""Return :math:`\log \sum_k (p_k q_k)^\rho`, G + (a, b)."""
-    _check_alphabets(P, Q)
+    check_alphabets(P, Q)
     return log_overlap(P.probs, Q.probs, how.rho)
 
 
 def mean_map_values(P: Categorical, Q: Categorical, how: Expected) -> Floats | None:
     r"""Return :math:`(1 - e^{-\lambda}) \langle p, q \rangle + e^{-\lambda}`, or None where it may underflow."""
-    _check_alphabets(P, Q)
+    check_alphabets(P, Q)
     floor = math.exp(-how.lam)
     return -math.expm1(-how.lam) * _overlap(P.probs, Q.probs, 1.0) + floor if floor > SMALLEST else None
 
@@ -79,7 +80,8 @@ def log_overlap(p: Floats, q: Floats, power: float) -> Floats:
     return logs
 
 
-def _check_alphabets(P: Categorical, Q: Categorical) -> None:
+def check_alphabets(P: Any, Q: Any) -> None:
+    """Raise unless both models speak of the same symbols."""
     if P.alphabet.symbols != Q.alphabet.symbols:
         raise ValueError(
             "affinity: both models must have the same alphabet. Got the symbols "

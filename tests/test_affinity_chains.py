@@ -1,0 +1,153 @@
+"""Affinities between Markov chains, site models and hidden Markov models against sums over all sequences."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from genkern import (
+    HMM,
+    Categorical,
+    Expected,
+    MarkovChain,
+    PeriodicChain,
+    PositionalChain,
+    Power,
+    ProbabilityProduct,
+    SiteModel,
+    affinity,
+)
+
+HOWS = [Power(0.5), Power(1.0), Power(1.7), Expected(0.0), Expected(0.9), Expected(40.0)]
+
+
+def chain(seed: int, order: int, m: int = 3, batch: tuple[int, ...] = ()) -> MarkovChain:
+    r = np.random.default_rng(seed)
+    start = r.dirichlet(np.ones(m**order), batch).reshape((*batch, *(m,) * order))
+    return MarkovChain(start, r.dirichlet(np.ones(m), (*batch, *(m,) * order)), order=order)
+
+
+def positional(seed: int, length: int, m: int = 3) -> PositionalChain:
+    r = np.random.default_rng(seed)
+    return PositionalChain(r.dirichlet(np.ones(m)), r.dirichlet(np.ones(m), (length - 1, m)))
+
+
+def periodic(seed: int, m: int = 3) -> PeriodicChain:
+    r = np.random.default_rng(seed)
+    tables = r.dirichlet(np.ones(m), (2, m))
+    return PeriodicChain(r.dirichlet(np.ones(2)), r.dirichlet(np.ones(m), 2), tables)
+
+
+def hidden(seed: int, n: int, m: int = 3) -> HMM:
+    r = np.random.default_rng(seed)
+    return HMM(r.dirichlet(np.ones(n)), r.dirichlet(np.ones(n), n), Categorical(r.dirichlet(np.ones(m), n)))
+
+
+def summed(p: Any, q: Any, how: Any, length: int, m: int = 3) -> float:
+    """The definition, over all sequences, from their probabilities."""
+    words = [np.array(word) for word in itertools.product(range(m), repeat=length)]
+    left, right = np.exp(p.log_prob(words)), np.exp(q.log_prob(words))
+    if isinstance(how, Power):
+        return float(((left * right) ** how.rho).sum())
+    gaps = np.array([[np.sum(x != y) for y in words] for x in words])
+    return float(left @ np.exp(-how.lam * gaps) @ right)
+
+
+@pytest.mark.parametrize("how", HOWS, ids=repr)
+@pytest.mark.parametrize("orders", [(0, 0), (1, 1), (0, 2), (2, 1)])
+@pytest.mark.parametrize("length", [1, 2, 4])
+def test_chains_of_any_orders(how: Any, orders: tuple[int, int], length: int) -> None:
+    p, q = chain(0, orders[0]), chain(1, orders[1])
+    assert math.exp(affinity(p, q, how, length)) == pytest.approx(summed(p, q, how, length), rel=1e-11)
+    name = "chain_product" if isinstance(how, Power) else "chain_as_hmm"
+    assert affinity.explain(p, q, how, length).name == name
+
+
+@pytest.mark.parametrize("how", HOWS, ids=repr)
+def test_chains_by_positions(how: Any) -> None:
+    pairs = [(positional(0, 4), positional(1, 4)), (chain(3, 1), positional(2, 5))]
+    for p, q in pairs:
+        assert math.exp(affinity(p, q, how, 4)) == pytest.approx(summed(p, q, how, 4), rel=1e-11)
+        assert affinity(q, p, how, 4) == pytest.approx(float(affinity(p, q, how, 4)), rel=1e-13)
+    with pytest.raises(ValueError, match="has 4 positions"):
+        affinity(*pairs[0], how, 5)
+
+
+@pytest.mark.parametrize("how", [Power(1.0), Expected(0.0), Expected(0.9)], ids=repr)
+def test_chains_and_hidden_states(how: Any) -> None:
+    for p, q in ((chain(0, 1), hidden(0, 2)), (chain(1, 2), hidden(1, 3)), (periodic(0), hidden(2, 2))):
+        assert math.exp(affinity(p, q, how, 3)) == pytest.approx(summed(p, q, how, 3), rel=1e-11)
+        assert affinity(q, p, how, 3) == pytest.approx(float(affinity(p, q, how, 3)), rel=1e-13)
+    p, q = periodic(1), periodic(2)
+    assert math.exp(affinity(p, q, how, 4)) == pytest.approx(summed(p, q, how, 4), rel=1e-11)
+
+
+def test_a_power_goes_inside_the_sum_over_hidden_states_alone() -> None:
+    p, q = chain(0, 1), hidden(0, 2)
+    expected = 0.0
+    for word in itertools.product(range(3), repeat=3):
+        seen = math.exp(p.log_prob([np.array(word)])[0])
+        for path in itertools.product(range(2), repeat=3):
+            weight = q.start[path[0]] * math.prod(q.transitions[pair] for pair in itertools.pairwise(path))
+            emitted = math.prod(q.emissions.probs[s, x] for s, x in zip(path, word))
+            expected += math.sqrt(seen * weight * emitted)
+    assert math.exp(affinity(p, q, Power(0.5), 3)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("how", HOWS, ids=repr)
+def test_sites(how: Any) -> None:
+    r = np.random.default_rng(0)
+    p, q = (SiteModel(r.dirichlet(np.ones(3), 4)) for _ in range(2))
+    assert math.exp(affinity(p, q, how)) == pytest.approx(summed(p, q, how, 4), rel=1e-12)
+    with pytest.raises(ValueError, match=r"same number of positions\. Got 4 and 5"):
+        affinity(p, SiteModel.uniform(5, 3), how)
+
+
+@pytest.mark.parametrize("how", [Power(0.5), Expected(2.0)], ids=repr)
+def test_stacks_equal_pairs(how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    left, right = chain(0, 1, batch=(4,)), chain(1, 2, batch=(3,))
+    table = affinity(left, right, how, 6)
+    for i, j in itertools.product(range(4), range(3)):
+        assert table[i, j] == affinity(left[i], right[j], how, 6)
+    square = affinity(left, left, how, 6)
+    assert_array_equal(square, square.T)
+    assert_allclose(affinity.diag(left, how, 6), np.diagonal(square), rtol=1e-13)
+    paired = affinity.block(chain(2, 1, batch=(2, 3)), chain(3, 1, batch=(2, 2)), how, 4)
+    assert_array_equal(paired[1], affinity(chain(2, 1, batch=(2, 3))[1], chain(3, 1, batch=(2, 2))[1], how, 4))
+    monkeypatch.setattr("genkern.affinities.chains.CHUNK", 3)
+    assert_array_equal(affinity(left, right, how, 6), table)
+
+
+def test_long_sequences_do_not_underflow() -> None:
+    p, q = chain(0, 1, m=4), chain(1, 1, m=4)
+    rate = math.log(np.abs(np.linalg.eigvals(np.sqrt(p.transitions * q.transitions))).max())
+    logs = [float(affinity(p, q, Power(0.5), length)) for length in (1000, 100_000)]
+    assert logs[1] - logs[0] == pytest.approx(99_000 * rate, rel=1e-10)
+    swap = MarkovChain([1.0, 0.0], [[0.0, 1.0], [1.0, 0.0]])  # periodic: never steady
+    assert affinity(swap, swap, Power(0.5), 10_001) == 0.0
+
+
+def test_disjoint_chains_have_no_product() -> None:
+    p, q = MarkovChain([1.0, 0.0], np.eye(2)), MarkovChain([0.0, 1.0], np.eye(2))
+    assert affinity(p, q, Power(0.5), 5) == -np.inf
+    table = affinity([p, q], [p, q], Power(0.5), 5)
+    assert_array_equal(table, [[0.0, -np.inf], [-np.inf, 0.0]])
+
+
+def test_chains_need_a_length_and_one_alphabet() -> None:
+    with pytest.raises(ValueError, match="needs length="):
+        affinity(chain(0, 1), chain(1, 1), Power(0.5))
+    with pytest.raises(ValueError, match="same alphabet"):
+        affinity(chain(0, 1), chain(1, 1, m=2), Power(0.5), 3)
+
+
+def test_the_kernel_is_positive_semidefinite_with_unit_diagonal() -> None:
+    models = [chain(seed, order) for seed, order in enumerate((0, 1, 2, 1, 0, 2))]
+    kernel = ProbabilityProduct(0.5, length=7).normalized()(models)
+    assert_allclose(np.diagonal(kernel), 1.0)
+    assert np.linalg.eigvalsh(kernel)[0] > -1e-12
