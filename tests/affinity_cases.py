@@ -15,9 +15,13 @@ CHAINS = (
     | {("Chain", other, how, "given", "exact") for other in ("Chain", "HMM") for how in BOTH_HOWS}
     | {("SiteModel", "SiteModel", how, "iid", "exact") for how in BOTH_HOWS}
 )
+NETS = [("LinearGaussianNet", "LinearGaussianNet"), ("LinearGaussianNet", "Gaussian")]
+LINEAR = {(*pair, how, "iid", "exact") for pair in NETS for how in BOTH_HOWS}
+SYSTEMS = {("LDS", "LDS", how, "given", method) for how in BOTH_HOWS for method in ("exact", "marginal")}
 
 ELSEWHERE = {
     "test_affinity_families": FAMILIES,
     "test_affinity_mixture": MIXTURES,
     "test_affinity_chains": CHAINS,
+    "test_affinity_linear_gaussian": LINEAR | SYSTEMS,
 }

@@ -1,6 +1,6 @@
 """Log kernel values between models: ``affinity`` and its formulas."""
 
-from genkern.affinities import categorical, chains, families, gaussian, hmm, mixture, multinomial
+from genkern.affinities import categorical, chains, families, gaussian, hmm, linear_gaussian, mixture, multinomial
 from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import Affinity, affinity
 from genkern.affinities.rules import PairError
@@ -17,6 +17,7 @@ __all__ = [
     "families",
     "gaussian",
     "hmm",
+    "linear_gaussian",
     "mixture",
     "multinomial",
 ]

@@ -1,0 +1,183 @@
+"""Affinities between linear Gaussian networks, and between linear dynamical systems."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genkern.affinities.how import Expected, How, Power
+from genkern.affinities.registry import affinity
+from genkern.affinities.rules import PairError
+from genkern.core.kalman_passes import Systems, run
+from genkern.models.base import rebatch
+from genkern.models.gaussian import Gaussian
+from genkern.models.lds import LDS
+from genkern.models.linear_gaussian_net import LinearGaussianNet
+from genkern.validation import Floats
+
+CHUNK = 1 << 21  # numbers at a time, of all pairs' systems and observations
+Ints = NDArray[np.int64]
+
+LOG_2PI = math.log(2.0 * math.pi)
+NETS = "Jebara, Kondor & Howard (2004), section 4.4, on the observed nodes"
+NET_MEANS = "Mehta & Gray (2010), proposition 2, on the observed nodes"
+SYSTEMS = "Jebara, Kondor & Howard (2004), section 4.5"
+
+
+@affinity.register(LinearGaussianNet, LinearGaussianNet, Power, reference=NETS)
+@affinity.register(LinearGaussianNet, LinearGaussianNet, Expected, reference=NET_MEANS)
+def observed_gaussians(P: LinearGaussianNet, Q: LinearGaussianNet, how: How) -> Floats:
+    """Return the affinities of the joint laws of the observed nodes, which must be the same, G + (a, b)."""
+    if P.observed != Q.observed:
+        raise ValueError(
+            "affinity: both networks must observe the same nodes in the same order. "
+            f"Got {P.observed} and {Q.observed}; give both the same observed=."
+        )
+    return affinity.block(P.to_gaussian(), Q.to_gaussian(), how)
+
+
+@affinity.register(LinearGaussianNet, Gaussian, Power, reference=NETS)
+@affinity.register(LinearGaussianNet, Gaussian, Expected, reference=NET_MEANS)
+def net_and_gaussian(P: LinearGaussianNet, Q: Gaussian, how: How) -> Floats:
+    """Return the affinities of the joint laws of the observed nodes with Gaussians, G + (a, b)."""
+    return affinity.block(P.to_gaussian(), Q, how)
+
+
+@affinity.register(LDS, LDS, Power, length="given", reference=f"{SYSTEMS}, with the joint law of all observations")
+def stacked_product(P: LDS, Q: LDS, how: Power, length: int) -> Floats:
+    r"""Return the log product of the joint laws of ``length`` observations, G + (a, b), in O(length).
+
+    .. math:: \tfrac{(1-2\rho) D}{2} \log 2\pi - \tfrac D2 \log\rho + \tfrac{1-\rho}{2} (\Lambda + \Lambda')
+       - \tfrac12 \Lambda_\Delta - \tfrac\rho2 M, \quad D = d L
+
+    :math:`\Lambda = \sum_t \log |S_t|` is of each system's own Kalman filter; :math:`\Lambda_\Delta` and
+    :math:`M = \sum_t v_t^T S_t^{-1} v_t` are of the filter of the difference of both observations, a system of
+    :math:`n + n'` states, on observations of zero.
+    """
+    _check_channels(P, Q)
+    rho, size = how.rho, P.n_channels * length
+    constant = (1.0 - rho) * size * LOG_2PI - size * math.log(rho)
+    if rho == 1.0:
+        return constant + _difference(P, Q, length, 1.0, 0.0, None)
+    left, right = (_log_determinants(side, length) for side in (P, Q))
+    own = 0.5 * (1.0 - rho) * (left[..., :, None] + right[..., None, :])
+    singular = np.isinf(own)
+    if rho > 1.0 and singular.any():
+        raise PairError(
+            tuple(int(i) for i in np.argwhere(singular)[0]),
+            f"an innovation covariance is singular, so the product with rho = {rho:g} > 1 is infinite. Give obs_cov a "
+            "floor, or take rho <= 1 or the mean map.",
+        )
+    return constant + own + _difference(P, Q, length, 1.0 / rho, 0.0, singular)
+
+
+@affinity.register(LDS, LDS, Expected, length="given", reference=f"Mehta & Gray (2010), proposition 2; {SYSTEMS}")
+def stacked_mean_map(P: LDS, Q: LDS, how: Expected, length: int) -> Floats:
+    r"""Return the log mean map kernel of the joint laws of ``length`` observations, G + (a, b), in O(length).
+
+    It is :math:`(2\pi/\lambda)^{D/2}` times the density at zero of the difference of both observations with noise of
+    covariance :math:`I / \lambda` added.
+    """
+    _check_channels(P, Q)
+    if how.lam == 0.0:
+        return np.zeros((*P.shape, Q.shape[-1]))
+    constant = 0.5 * P.n_channels * length * (LOG_2PI - math.log(how.lam))
+    return constant + _difference(P, Q, length, 1.0, 1.0 / how.lam, None)
+
+
+@affinity.register(LDS, LDS, Power, "marginal", length="given", reference=f"{SYSTEMS}, time by time")
+@affinity.register(LDS, LDS, Expected, "marginal", length="given", reference=f"{SYSTEMS}, time by time")
+def time_by_time(P: LDS, Q: LDS, how: How, length: int) -> Floats:
+    """Return the sum over times of the affinities of the laws of single observations, G + (a, b).
+
+    The paper's recursion: it leaves the dependence between different times out.
+    """
+    _check_channels(P, Q)
+    total = np.zeros((*P.shape, Q.shape[-1]))
+    for left, right in zip(_observations(P, length), _observations(Q, length), strict=True):
+        total += affinity.block(left, right, how)
+    return total
+
+
+def _observations(model: LDS, length: int) -> Iterator[Gaussian]:
+    """Yield the laws of the observations at each time, of the model's batch."""
+    Q, R, spread = model.matrices()
+    A, C, mean = model.transition, model.observation, model.initial_mean[..., None]
+    for _ in range(length):
+        cov = C @ spread @ np.swapaxes(C, -1, -2) + R
+        yield Gaussian._restore((C @ mean)[..., 0], 0.5 * (cov + np.swapaxes(cov, -1, -2)))
+        mean, spread = A @ mean, A @ spread @ np.swapaxes(A, -1, -2) + Q
+
+
+def _check_channels(P: LDS, Q: LDS) -> None:
+    if P.n_channels != Q.n_channels:
+        raise ValueError(
+            f"affinity: both systems must have the same number of channels. Got {P.n_channels} and {Q.n_channels}."
+        )
+
+
+def _log_determinants(model: LDS, length: int) -> Floats:
+    """Return sum_t log |S_t| of each system's own filter, shape batch; -inf if one is singular."""
+    systems = model.systems()
+    centred = systems._replace(mean=np.zeros_like(systems.mean))
+    logs = -2.0 * _density_at_zero(centred, length) - model.n_channels * length * LOG_2PI
+    return np.where(np.isnan(logs), -np.inf, logs).reshape(model.shape)
+
+
+def _difference(P: LDS, Q: LDS, length: int, scale: float, ridge: float, skip: NDArray[np.bool_] | None) -> Floats:
+    """Return log densities at zero, G + (a, b), of differences of observations; pairs in ``skip`` are zero.
+
+    Covariances are multiplied by ``scale``, and ``ridge`` is added to that of the observations.
+    """
+    *batch, a = P.shape
+    b = Q.shape[-1]
+    left, right = (rebatch(side, (-1,)).systems() for side in (P, Q))
+    index = np.indices((math.prod(batch), a, b)).reshape(3, -1)
+    wanted = np.arange(index.shape[1]) if skip is None else np.flatnonzero(~skip.ravel())
+    first, second = index[0] * a + index[1], index[0] * b + index[2]
+    n, d = P.n_states + Q.n_states, P.n_channels
+    step = max(8, CHUNK // (3 * n * n + n * d + d * d + length * d) // 8 * 8)
+    out = np.zeros(index.shape[1])
+    for low in range(0, len(wanted), step):
+        some = wanted[low : low + step]
+        pairs = _stacked(left, first[some], right, second[some], scale)
+        pairs.R[:, np.arange(d), np.arange(d)] += ridge
+        out[some] = _density_at_zero(pairs, length)
+        wrong = np.flatnonzero(np.isnan(out[some]))
+        if len(wrong):
+            place = np.unravel_index(int(some[wrong[0]]), (*batch, a, b))
+            raise PairError(
+                tuple(int(i) for i in place),
+                "the sum of the covariances of their observations is singular, so the product is infinite or "
+                "undefined. Give obs_cov a floor, or use the mean map.",
+            )
+    return out.reshape(*batch, a, b)
+
+
+def _stacked(left: Systems, i: Ints, right: Systems, j: Ints, scale: float) -> Systems:
+    """Return the systems of the differences of pairs (i, j): states side by side, observations C s - C' s'."""
+
+    def corner(first: Floats, second: Floats, factor: float = 1.0) -> Floats:
+        n, m = first.shape[-1], second.shape[-1]
+        both = np.zeros((len(i), n + m, n + m))
+        both[:, :n, :n], both[:, n:, n:] = factor * first[i], factor * second[j]
+        return both
+
+    return Systems(
+        corner(left.A, right.A),
+        np.concatenate([left.C[i], -right.C[j]], axis=2),
+        corner(left.Q, right.Q, scale),
+        scale * (left.R[i] + right.R[j]),
+        np.concatenate([left.mean[i], right.mean[j]], axis=1),
+        corner(left.cov, right.cov, scale),
+    )
+
+
+def _density_at_zero(systems: Systems, length: int) -> Floats:
+    """Return the log density (n,) of ``length`` observations of zero under each system; NaN if it has none."""
+    count, d = systems.C.shape[:2]
+    values = np.zeros((count * length, d))
+    return run(systems, values, np.arange(count + 1) * length, derivatives=False).log_prob
