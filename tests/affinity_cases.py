@@ -18,10 +18,18 @@ CHAINS = (
 NETS = [("LinearGaussianNet", "LinearGaussianNet"), ("LinearGaussianNet", "Gaussian")]
 LINEAR = {(*pair, how, "iid", "exact") for pair in NETS for how in BOTH_HOWS}
 SYSTEMS = {("LDS", "LDS", how, "given", method) for how in BOTH_HOWS for method in ("exact", "marginal")}
+FACTORIAL = (
+    {("FactorialHMM", "FactorialHMM", how, "given", method) for how in BOTH_HOWS for method in ("exact", "collapsed")}
+    | {("FactorialHMM", "HMM", how, "given", "exact") for how in BOTH_HOWS}
+    | {("FactorialHMM", "FactorialHMM", "Power", "given", "mean-field")}
+)
+BAYES = {("BayesNet", other, how, "iid", "exact") for other in ("BayesNet", "HMM") for how in BOTH_HOWS}
 
 ELSEWHERE = {
     "test_affinity_families": FAMILIES,
     "test_affinity_mixture": MIXTURES,
     "test_affinity_chains": CHAINS,
     "test_affinity_linear_gaussian": LINEAR | SYSTEMS,
+    "test_affinity_factorial": FACTORIAL,
+    "test_affinity_bayes_net": BAYES,
 }

@@ -1,6 +1,17 @@
 """Log kernel values between models: ``affinity`` and its formulas."""
 
-from genkern.affinities import categorical, chains, families, gaussian, hmm, linear_gaussian, mixture, multinomial
+from genkern.affinities import (
+    bayes_net,
+    categorical,
+    chains,
+    factorial,
+    families,
+    gaussian,
+    hmm,
+    linear_gaussian,
+    mixture,
+    multinomial,
+)
 from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import Affinity, affinity
 from genkern.affinities.rules import PairError
@@ -12,8 +23,10 @@ __all__ = [
     "PairError",
     "Power",
     "affinity",
+    "bayes_net",
     "categorical",
     "chains",
+    "factorial",
     "families",
     "gaussian",
     "hmm",

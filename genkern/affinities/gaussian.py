@@ -87,10 +87,10 @@ def _promoted(P: Gaussian, Q: Gaussian) -> tuple[Normals, Normals]:
         )
     kinds = {P.covariance_type, Q.covariance_type}
     kind = next(kind for kind in ("full", "diagonal", "isotropic") if kind in kinds)
-    return _as_kind(P, kind), _as_kind(Q, kind)
+    return as_kind(P, kind), as_kind(Q, kind)
 
 
-def _as_kind(model: Gaussian, kind: str) -> Normals:
+def as_kind(model: Gaussian, kind: str) -> Normals:
     """Return means and covariances of a kind at least as general as the model's."""
     if kind == "isotropic":
         return Normals(model.mean, model.cov[..., None], False)
