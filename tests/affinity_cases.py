@@ -24,6 +24,8 @@ FACTORIAL = (
     | {("FactorialHMM", "FactorialHMM", "Power", "given", "mean-field")}
 )
 BAYES = {("BayesNet", other, how, "iid", "exact") for other in ("BayesNet", "HMM") for how in BOTH_HOWS}
+METHODS = ("exact", "all-pairs", "paired")
+SWITCHING = {("SwitchingLDS", "SwitchingLDS", how, "given", method) for how in BOTH_HOWS for method in METHODS}
 
 ELSEWHERE = {
     "test_affinity_families": FAMILIES,
@@ -32,4 +34,5 @@ ELSEWHERE = {
     "test_affinity_linear_gaussian": LINEAR | SYSTEMS,
     "test_affinity_factorial": FACTORIAL,
     "test_affinity_bayes_net": BAYES,
+    "test_affinity_switching": SWITCHING,
 }

@@ -11,6 +11,7 @@ from genkern.affinities import (
     linear_gaussian,
     mixture,
     multinomial,
+    switching,
 )
 from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import Affinity, affinity
@@ -33,4 +34,5 @@ __all__ = [
     "linear_gaussian",
     "mixture",
     "multinomial",
+    "switching",
 ]

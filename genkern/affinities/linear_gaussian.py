@@ -143,7 +143,7 @@ def _difference(P: LDS, Q: LDS, length: int, scale: float, ridge: float, skip: N
     out = np.zeros(index.shape[1])
     for low in range(0, len(wanted), step):
         some = wanted[low : low + step]
-        pairs = _stacked(left, first[some], right, second[some], scale)
+        pairs = stacked_systems(left, first[some], right, second[some], scale)
         pairs.R[:, np.arange(d), np.arange(d)] += ridge
         out[some] = _density_at_zero(pairs, length)
         wrong = np.flatnonzero(np.isnan(out[some]))
@@ -157,7 +157,7 @@ def _difference(P: LDS, Q: LDS, length: int, scale: float, ridge: float, skip: N
     return out.reshape(*batch, a, b)
 
 
-def _stacked(left: Systems, i: Ints, right: Systems, j: Ints, scale: float) -> Systems:
+def stacked_systems(left: Systems, i: Ints, right: Systems, j: Ints, scale: float) -> Systems:
     """Return the systems of the differences of pairs (i, j): states side by side, observations C s - C' s'."""
 
     def corner(first: Floats, second: Floats, factor: float = 1.0) -> Floats:

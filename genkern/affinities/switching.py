@@ -1,0 +1,193 @@
+"""Affinities between switching linear dynamical systems: sums over paths of regimes, all of them or some."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genkern.affinities.how import Expected, How, Power
+from genkern.affinities.linear_gaussian import LOG_2PI, stacked_systems
+from genkern.affinities.registry import affinity
+from genkern.affinities.rules import PairError
+from genkern.core.kalman_passes import Systems
+from genkern.core.switching_pairs import densities_at_zero
+from genkern.models.base import rebatch
+from genkern.models.categorical import draw_rows
+from genkern.models.switching import SwitchingLDS
+from genkern.validation import Floats
+
+Ints = NDArray[np.int64]
+
+MAX_PAIRS = 1 << 14  # pairs of paths up to which the kernel is exact
+N_PATHS = 32  # paths of regimes drawn from each model
+JEBARA = "Jebara, Kondor & Howard (2004), section 4.6"
+
+
+@affinity.register(SwitchingLDS, SwitchingLDS, Power, length="given", reference=f"{JEBARA}, all paths")
+@affinity.register(SwitchingLDS, SwitchingLDS, Expected, length="given", reference=f"{JEBARA}, all paths")
+def all_paths(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> Floats:
+    r"""Return the log kernel over sequences of one length, G + (a, b), by all pairs of paths of regimes.
+
+    .. math:: \log \sum_{q, q'} p(q)\, p'(q')\, k(p(x | q), p'(x | q'))
+
+    Each path has the kernel of its own time-varying linear system; weights of paths are probabilities, whatever
+    the power on the densities given them.
+    """
+    pairs = float(P.n_regimes) ** length * float(Q.n_regimes) ** length
+    if pairs > MAX_PAIRS:
+        raise ValueError(
+            f"affinity: {P.n_regimes} and {Q.n_regimes} regimes have {pairs:.3g} pairs of paths of length {length}; "
+            f"all are summed up to {MAX_PAIRS}. Take fewer observations, or method='all-pairs', which draws {N_PATHS} "
+            "paths of each model (positive semi-definite), or 'paired', the estimate of Jebara, Kondor & Howard (2004)."
+        )
+    left, right = (_every_path(side.n_regimes, length) for side in (P, Q))
+
+    def value(p: SwitchingLDS, q: SwitchingLDS) -> float:
+        logs = _path_kernel(p, q, how, left, right)
+        return _log_sum(logs + _log_weights(p, left)[:, None] + _log_weights(q, right))
+
+    return _each(P, Q, value)
+
+
+@affinity.register(
+    SwitchingLDS,
+    SwitchingLDS,
+    Power,
+    "all-pairs",
+    length="given",
+    exact="sampled",
+    reference=f"{JEBARA}, all pairs of draws",
+)
+@affinity.register(
+    SwitchingLDS,
+    SwitchingLDS,
+    Expected,
+    "all-pairs",
+    length="given",
+    exact="sampled",
+    reference=f"{JEBARA}, all pairs of draws",
+)
+def all_pairs_of_draws(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> Floats:
+    r"""Return the log of :math:`N^{-2} \sum_{ij} k(p(x | q_i), p'(x | q'_j))`, G + (a, b), over drawn paths.
+
+    Draws depend on the model alone, so that the kernel is positive semi-definite for any number of them.
+    """
+
+    def value(p: SwitchingLDS, q: SwitchingLDS) -> float:
+        logs = _path_kernel(p, q, how, _drawn(p, length), _drawn(q, length))
+        return _log_sum(logs) - math.log(logs.size)
+
+    return _each(P, Q, value)
+
+
+@affinity.register(
+    SwitchingLDS, SwitchingLDS, Power, "paired", length="given", exact="sampled", reference=f"{JEBARA}, pairs of draws"
+)
+@affinity.register(
+    SwitchingLDS,
+    SwitchingLDS,
+    Expected,
+    "paired",
+    length="given",
+    exact="sampled",
+    reference=f"{JEBARA}, pairs of draws",
+)
+def paired_draws(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> Floats:
+    r"""Return the log of :math:`N^{-1} \sum_i k(p(x | q_i), p'(x | q'_i))`, G + (a, b): the paper's estimate.
+
+    Positive semi-definite, but too large on the diagonal, where both paths are the same.
+    """
+
+    def value(p: SwitchingLDS, q: SwitchingLDS) -> float:
+        logs = _path_kernel(p, q, how, _drawn(p, length), _drawn(q, length), paired=True)
+        return _log_sum(logs) - math.log(logs.size)
+
+    return _each(P, Q, value)
+
+
+def _each(P: SwitchingLDS, Q: SwitchingLDS, value: Any) -> Floats:
+    """Return G + (a, b) of one number for every pair."""
+    if P.n_channels != Q.n_channels:
+        raise ValueError(
+            f"affinity: both systems must have the same number of channels. Got {P.n_channels} and {Q.n_channels}."
+        )
+    *batch, a = P.shape
+    b, g = Q.shape[-1], math.prod(batch)
+    left, right = (rebatch(side, (-1,)).unstack() for side in (P, Q))
+    out = np.empty((g, a, b))
+    for index in np.ndindex(g, a, b):
+        try:
+            out[index] = value(left[index[0] * a + index[1]], right[index[0] * b + index[2]])
+        except PairError as error:
+            where = np.unravel_index(index[0], batch) if batch else ()
+            raise PairError((*(int(i) for i in where), *index[1:]), error.text) from None
+    return out.reshape(*batch, a, b)
+
+
+def _path_kernel(p: SwitchingLDS, q: SwitchingLDS, how: How, left: Ints, right: Ints, paired: bool = False) -> Floats:
+    """Return log kernel values of paths (N, L) and (M, L) with each other, (N, M), or of each with its like, (N,)."""
+    i, j = (np.arange(len(left)),) * 2 if paired else np.divmod(np.arange(len(left) * len(right)), len(right))
+    first, second = np.divmod(np.arange(p.n_regimes * q.n_regimes), q.n_regimes)
+    codes = left[i] * q.n_regimes + right[j]
+    size = p.n_channels * left.shape[1]
+    systems, other = p.systems.systems(), q.systems.systems()
+    if isinstance(how, Expected):
+        if how.lam == 0.0:
+            return np.zeros(len(i) if paired else (len(left), len(right)))
+        pairs = stacked_systems(systems, first, other, second, 1.0)
+        pairs.R[:, np.arange(p.n_channels), np.arange(p.n_channels)] += 1.0 / how.lam
+        logs = 0.5 * size * (LOG_2PI - math.log(how.lam)) + _regular(densities_at_zero(pairs, codes))
+        return logs if paired else logs.reshape(len(left), len(right))
+    rho = how.weight_power
+    logs = _regular(densities_at_zero(stacked_systems(systems, first, other, second, 1.0 / rho), codes))
+    logs += (1.0 - rho) * size * LOG_2PI - size * math.log(rho)
+    if rho != 1.0:
+        own = [_log_determinants(side, paths) for side, paths in ((systems, left), (other, right))]
+        logs += 0.5 * (1.0 - rho) * (own[0][i] + own[1][j])
+    return logs if paired else logs.reshape(len(left), len(right))
+
+
+def _log_determinants(systems: Systems, paths: Ints) -> Floats:
+    """Return sum_t log |S_t| (N,) of the filters along paths."""
+    centred = systems._replace(mean=np.zeros_like(systems.mean))
+    size = systems.C.shape[1] * paths.shape[1]
+    return -2.0 * _regular(densities_at_zero(centred, paths)) - size * LOG_2PI
+
+
+def _regular(logs: Floats) -> Floats:
+    """Return log densities, refusing those that do not exist."""
+    if np.isnan(logs).any():
+        raise PairError(
+            (0, 0), "an innovation covariance is singular. Give obs_cov a floor, or use the mean map with rho = 1."
+        )
+    return logs
+
+
+def _every_path(regimes: int, length: int) -> Ints:
+    """Return all paths (S^L, L)."""
+    return np.indices((regimes,) * length).reshape(length, -1).T.copy()
+
+
+def _log_weights(model: SwitchingLDS, paths: Ints) -> Floats:
+    """Return the log probabilities (N,) of paths."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(model.start)[paths[:, 0]]
+        return logs + np.log(model.transitions)[paths[:, :-1], paths[:, 1:]].sum(axis=1)
+
+
+def _drawn(model: SwitchingLDS, length: int) -> Ints:
+    """Return paths (N, L), a function of the model alone."""
+    rng = np.random.default_rng(int(model.digest[:16], 16))
+    paths = np.empty((N_PATHS, length), np.int64)
+    paths[:, 0] = draw_rows(model.start[None], np.zeros(N_PATHS, np.int64), rng)
+    for t in range(1, length):
+        paths[:, t] = draw_rows(model.transitions, paths[:, t - 1], rng)
+    return paths
+
+
+def _log_sum(logs: Floats) -> float:
+    """Return the log of the sum of exponentials of all entries."""
+    return float(np.logaddexp.reduce(logs, axis=None))

@@ -1,0 +1,119 @@
+"""Affinities between switching systems against dense joint laws of all paths, and their estimates."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from genkern import LDS, Expected, Gaussian, Power, SwitchingLDS, affinity
+from genkern.affinities import switching
+
+HOWS = [Power(0.6), Power(1.0), Expected(0.0), Expected(0.8)]
+
+
+def model(seed: int, regimes: int, n: int = 2, d: int = 1, batch: tuple[int, ...] = ()) -> SwitchingLDS:
+    r = np.random.default_rng(seed)
+    shape = (*batch, regimes)
+    systems = LDS(
+        0.5 * r.normal(size=(*shape, n, n)),
+        r.normal(size=(*shape, d, n)),
+        r.uniform(0.2, 1.0, (*shape, n)),
+        r.uniform(0.2, 1.0, (*shape, d)),
+        r.normal(size=(*shape, n)),
+        r.uniform(0.2, 1.0, (*shape, n)),
+    )
+    return SwitchingLDS(r.dirichlet(np.ones(regimes), batch), r.dirichlet(np.ones(regimes), shape), systems)
+
+
+def path_laws(slds: SwitchingLDS, length: int) -> list[tuple[float, Gaussian]]:
+    """All paths of regimes, with probability and the joint law of the observations, written out."""
+    found = []
+    Q, R, P = slds.systems.matrices()
+    n, d = slds.n_states, slds.n_channels
+    for path in itertools.product(range(slds.n_regimes), repeat=length):
+        weight = slds.start[path[0]] * math.prod(slds.transitions[pair] for pair in itertools.pairwise(path))
+        # Every state is a linear function of the noises (initial, then one per step).
+        maps, mean = [], slds.systems.initial_mean[path[0]]
+        current, means = np.eye(n, n * length), [mean]
+        maps.append(current)
+        for t in range(1, length):
+            A = slds.systems.transition[path[t]]
+            current = A @ current
+            current[:, n * t : n * t + n] += np.eye(n)
+            mean = A @ mean
+            maps.append(current)
+            means.append(mean)
+        noise = np.zeros((n * length, n * length))
+        for t, q in enumerate(path):
+            noise[n * t : n * t + n, n * t : n * t + n] = P[q] if t == 0 else Q[q]
+        seen = np.concatenate([slds.systems.observation[q] @ m for q, m in zip(path, maps)])
+        cov = seen @ noise @ seen.T
+        for t, q in enumerate(path):
+            cov[d * t : d * t + d, d * t : d * t + d] += R[q]
+        law = Gaussian(np.concatenate([slds.systems.observation[q] @ m for q, m in zip(path, means)]), cov)
+        found.append((weight, law))
+    return found
+
+
+@pytest.mark.parametrize("how", HOWS, ids=repr)
+@pytest.mark.parametrize("length", [1, 3])
+def test_all_paths(how: Any, length: int) -> None:
+    p, q = model(0, 2), model(1, 3, n=1)
+    expected = sum(
+        w * v * math.exp(affinity(left, right, how))
+        for (w, left), (v, right) in itertools.product(path_laws(p, length), path_laws(q, length))
+    )
+    assert math.exp(affinity(p, q, how, length)) == pytest.approx(expected, rel=1e-9)
+    assert affinity.explain(p, q, how, length).name == "all_paths"
+
+
+def test_one_regime_is_a_linear_system() -> None:
+    p, q = model(2, 1), model(3, 1)
+    for how in HOWS:
+        plain = float(affinity(p.systems[0], q.systems[0], how, 30))
+        for method in ("exact", "all-pairs", "paired"):
+            assert float(affinity(p, q, how, 30, method=method)) == pytest.approx(plain, rel=1e-10, abs=1e-10)
+
+
+@pytest.mark.parametrize("how", [Power(1.0), Expected(0.8)], ids=repr)
+def test_draws_estimate_the_sum(how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(switching, "N_PATHS", 600)
+    p, q = model(0, 2), model(1, 2)
+    exact = math.exp(affinity(p, q, how, 4))
+    assert math.exp(affinity(p, q, how, 4, method="all-pairs")) == pytest.approx(exact, rel=0.06)
+    assert math.exp(affinity(p, q, how, 4, method="paired")) == pytest.approx(exact, rel=0.12)
+    own = math.exp(affinity(p, p, how, 4))
+    assert math.exp(affinity(p, p, how, 4, method="all-pairs")) == pytest.approx(own, rel=0.06)
+    assert math.exp(affinity(p, p, how, 4, method="paired")) > 1.05 * own  # as the docstring says
+
+
+@pytest.mark.parametrize("method", ["all-pairs", "paired"])
+def test_estimates_are_positive_semidefinite_and_repeat(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(switching, "N_PATHS", 5)
+    stack = model(4, 2, batch=(5,))
+    logs = affinity(stack, stack, Power(1.0), 6, method=method)
+    assert_array_equal(logs, logs.T)
+    assert_allclose(affinity(stack, stack[:], Power(1.0), 6, method=method), logs, rtol=1e-12)
+    top = np.diagonal(logs)
+    assert np.linalg.eigvalsh(np.exp(logs - 0.5 * top[:, None] - 0.5 * top))[0] > -1e-10
+    assert affinity.explain(stack[0], stack[1], Power(1.0), 6, method=method).kind == "sampled"
+
+
+def test_long_sequences_name_the_other_methods() -> None:
+    p = model(0, 2)
+    with pytest.raises(ValueError, match=r"pairs of paths of length 20; .* method='all-pairs'.*'paired'"):
+        affinity(p, p, Power(1.0), 20)
+    assert np.isfinite(affinity(p, p, Power(1.0), 20, method="all-pairs"))
+
+
+def test_wrong_pairs() -> None:
+    with pytest.raises(ValueError, match=r"same number of channels\. Got 1 and 2"):
+        affinity(model(0, 2), model(0, 2, d=2), Power(1.0), 2)
+    flat = SwitchingLDS([1.0], [[1.0]], LDS.stack([LDS([[1.0]], [[1.0]], 0.0, 0.0, [0.0], 0.0)]))
+    with pytest.raises(ValueError, match="models 1 and 1: an innovation covariance is singular"):
+        affinity([model(0, 1, n=1), flat], [model(0, 1, n=1), flat], Power(1.0), 2)
