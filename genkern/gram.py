@@ -2,24 +2,119 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from genkern.kernels.base import HIGHEST, Kernel
-from genkern.validation import Floats, check_int
+from genkern.kernels.divergences import NotPositiveWarning
+from genkern.kernels.positivity import allowance, indefinite, is_positive
+from genkern.validation import Floats, check_int, check_option
 
 MODELS, VECTORS = 256, 1024  # rows and columns of a block: enough to be fast, few enough to share out
 WHOLE = 1 << 24  # entries of a matrix that one thread does in one go
+PSD = ("warn", "raise", "clip", "shift")
 
 
-class Gram(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Kernel values in blocks, on one thread or several, with one common factor: what matrices are made from."""
+
+    kernel: Kernel
+    n_jobs: int | None
+    block_size: int | None
+    verbose: int
+
+    def _start(self, X: Any) -> tuple[Any, Any]:
+        """Return the checked and the prepared training representations; set the scale."""
+        if not isinstance(self.kernel, Kernel):
+            raise TypeError(
+                f"{type(self).__name__}: 'kernel' must be a Kernel such as RBF(). Got {self.kernel!r} instead."
+            )
+        checked = self._checked(X, reset=True)
+        ready = self.kernel.prepare(checked)
+        self.log_scale_ = 0.0
+        if self.kernel.native_logs:
+            top = float(self.kernel.log_diag(ready).max())
+            self.log_scale_ = top if np.isfinite(top) else 0.0
+        return checked, ready
+
+    def _checked(self, X: Any, reset: bool) -> Any:
+        """Return a checked matrix, or representations of another kind as they are."""
+        if not self.kernel.vectors:
+            return X
+        formats = "csr" if self.kernel.accepts_sparse else False
+        return validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse=formats)
+
+    def _cross(self, first: Any, second: Any) -> Floats:
+        """Return scaled values (n, m) of prepared representations."""
+        out = np.empty((first.shape[0], second.shape[0]))
+
+        def fill(rows: slice, columns: slice) -> None:
+            out[rows, columns] = self._block(first[rows], second[columns])
+
+        size = self._size(*out.shape)
+        self._run(fill, [(i, j) for i in slices(out.shape[0], size) for j in slices(out.shape[1], size)])
+        return out
+
+    def _square(self, ready: Any) -> Floats:
+        """Return scaled values (n, n) of prepared representations with each other, symmetric, at half the price."""
+        n = ready.shape[0]
+        out = np.empty((n, n))
+
+        def fill(rows: slice, columns: slice) -> None:
+            if rows == columns:
+                out[rows, rows] = self._block(ready[rows], None)
+            else:
+                block = self._block(ready[rows], ready[columns])
+                out[rows, columns] = block
+                out[columns, rows] = block.T
+
+        bands = slices(n, self._size(n, n))
+        self._run(fill, [(i, j) for a, i in enumerate(bands) for j in bands[a:]])
+        return out
+
+    def _block(self, X: Any, Y: Any) -> Floats:
+        """Return scaled values of prepared representations."""
+        if not self.kernel.native_logs:
+            return self.kernel(X, Y)
+        logs = self.kernel.log(X, Y) - self.log_scale_
+        if logs.max() > HIGHEST:
+            raise ValueError(
+                f"{type(self).__name__}: an object's kernel values exceed those of the training set by a factor "
+                f"e^{logs.max():.4g}. Use {self.kernel!r}.normalized()."
+            )
+        values: Floats = np.exp(logs)
+        return values
+
+    def _size(self, rows: int, columns: int) -> int:
+        """Return the number of rows and columns of a block."""
+        if self.block_size is not None:
+            return check_int(self.block_size, "block_size", type(self).__name__, 1)
+        if effective_n_jobs(self.n_jobs) == 1 and rows * columns <= WHOLE and not self.verbose:
+            return max(rows, columns)
+        return VECTORS if self.kernel.vectors else MODELS
+
+    def _run(self, fill: Callable[[slice, slice], None], tiles: list[tuple[slice, slice]]) -> None:
+        """Do all blocks; several threads share them out, with one thread of BLAS each."""
+        jobs = min(effective_n_jobs(self.n_jobs), len(tiles))
+        with threadpool_limits(1, "blas") if jobs > 1 else nullcontext():
+            Parallel(n_jobs=jobs, require="sharedmem", verbose=self.verbose)(delayed(fill)(*tile) for tile in tiles)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = isinstance(self.kernel, Kernel) and self.kernel.vectors and self.kernel.accepts_sparse
+        return tags
+
+
+class Gram(KernelTransformer):
     r"""Turns representations into kernel values with those of the training set: a bridge to ``kernel="precomputed"``.
 
     .. math:: K_{ij} = k(x_i, x^{\mathrm{fit}}_j)\, e^{-c}
@@ -40,6 +135,11 @@ class Gram(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         share out blocks. Results do not depend on it.
     verbose : int, default=0
         Report progress, as in joblib.
+    psd : {None, "warn", "raise", "clip", "shift"}, default=None
+        What to do in ``fit`` if the training matrix is not positive semi-definite, rounding aside: nothing, and do not
+        look; warn of it or raise, naming the cause and the remedy; project onto the positive part, new rows too; or
+        add to the diagonal what is missing. It costs a Cholesky factorisation of the training matrix, and its spectrum
+        if that fails.
 
     Attributes
     ----------
@@ -47,8 +147,25 @@ class Gram(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         The training representations, one per column of the result.
     log_scale_ : float
         The logarithm c of the common factor.
+    negative_ : array of shape (n_fit, r) or None
+        The eigenvectors that "clip" projects out of every row; None if there are none.
+    shift_ : float
+        What "shift" adds to the diagonal.
     n_features_in_ : int
         Number of columns of the training matrix, for kernels between vectors.
+
+    Notes
+    -----
+    With the eigenvectors V of the negative eigenvalues of the training matrix, "clip" gives :math:`K (I - V V^T)` for
+    training and new rows alike, so that the same linear map is applied to both and ``transform`` of the training set is
+    ``fit_transform``. "shift" gives :math:`K + |\lambda_{\min}|\, I`, which is the kernel plus a multiple of the one
+    that tells only whether two objects are the same: rows of ``transform`` are those of the kernel itself, also for
+    the training set, as what is transformed counts as new. A self-similarity of one does not survive either.
+
+    References
+    ----------
+    Chen, Garcia, Gupta, Rahimi & Cazzanti (2009), Similarity-based classification: concepts and algorithms, Journal of
+    Machine Learning Research 10.
 
     Examples
     --------
@@ -60,14 +177,22 @@ class Gram(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     array([0, 1])
     """
 
-    def __init__(self, kernel: Kernel, n_jobs: int | None = None, block_size: int | None = None, verbose: int = 0):
+    def __init__(
+        self,
+        kernel: Kernel,
+        n_jobs: int | None = None,
+        block_size: int | None = None,
+        verbose: int = 0,
+        psd: str | None = None,
+    ):
         self.kernel = kernel
         self.n_jobs = n_jobs
         self.block_size = block_size
         self.verbose = verbose
+        self.psd = psd
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Remember the training representations.
+        """Remember the training representations; with ``psd``, look at their matrix.
 
         Parameters
         ----------
@@ -76,7 +201,9 @@ class Gram(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         y : object, optional
             Ignored.
         """
-        self._fit(X)
+        ready = self._fit(X)
+        if self.psd is not None:
+            self._mend(self._square(ready), ready)
         return self
 
     def transform(self, X: Any) -> Floats:
@@ -89,14 +216,10 @@ class Gram(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         first = self.kernel.prepare(self._checked(X, reset=False))
-        second = self.kernel.prepare(self.X_fit_)
-        out = np.empty((first.shape[0], second.shape[0]))
-
-        def fill(rows: slice, columns: slice) -> None:
-            out[rows, columns] = self._block(first[rows], second[columns])
-
-        size = self._size(*out.shape)
-        self._run(fill, [(i, j) for i in _slices(out.shape[0], size) for j in _slices(out.shape[1], size)])
+        out = self._cross(first, self.kernel.prepare(self.X_fit_))
+        if self.negative_ is not None:
+            for rows in slices(len(out), VECTORS):
+                out[rows] -= (out[rows] @ self.negative_) @ self.negative_.T
         return out
 
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
@@ -110,74 +233,48 @@ class Gram(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Ignored.
         """
         ready = self._fit(X)
-        n = ready.shape[0]
-        out = np.empty((n, n))
-
-        def fill(rows: slice, columns: slice) -> None:
-            if rows == columns:
-                out[rows, rows] = self._block(ready[rows], None)
-            else:
-                block = self._block(ready[rows], ready[columns])
-                out[rows, columns] = block
-                out[columns, rows] = block.T
-
-        bands = _slices(n, self._size(n, n))
-        self._run(fill, [(i, j) for a, i in enumerate(bands) for j in bands[a:]])
+        out = self._square(ready)
+        if self.psd is not None:
+            self._mend(out, ready)
         return out
 
     def _fit(self, X: Any) -> Any:
-        """Set the fitted attributes; return the prepared representations."""
-        if not isinstance(self.kernel, Kernel):
-            raise TypeError(f"Gram: 'kernel' must be a Kernel such as RBF(). Got {self.kernel!r} instead.")
-        self.X_fit_ = self._checked(X, reset=True)
-        ready = self.kernel.prepare(self.X_fit_)
+        """Set the fitted attributes but for what ``psd`` asks; return the prepared representations."""
+        if self.psd is not None:
+            check_option(self.psd, PSD, "psd", "Gram")
+        self.X_fit_, ready = self._start(X)
         self._n_features_out = ready.shape[0]
-        self.log_scale_ = 0.0
-        if self.kernel.native_logs:
-            top = float(self.kernel.log_diag(ready).max())
-            self.log_scale_ = top if np.isfinite(top) else 0.0
+        self.negative_: Floats | None = None
+        self.shift_ = 0.0
         return ready
 
-    def _checked(self, X: Any, reset: bool) -> Any:
-        """Return a checked matrix, or representations of another kind as they are."""
-        if not self.kernel.vectors:
-            return X
-        formats = "csr" if self.kernel.accepts_sparse else False
-        return validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse=formats)
-
-    def _block(self, X: Any, Y: Any) -> Floats:
-        """Return scaled values of prepared representations."""
-        if not self.kernel.native_logs:
-            return self.kernel(X, Y)
-        logs = self.kernel.log(X, Y) - self.log_scale_
-        if logs.max() > HIGHEST:
-            raise ValueError(
-                f"Gram: an object's kernel values exceed those of the training set by a factor e^{logs.max():.4g}. "
-                f"Use {self.kernel!r}.normalized()."
-            )
-        values: Floats = np.exp(logs)
-        return values
-
-    def _size(self, rows: int, columns: int) -> int:
-        """Return the number of rows and columns of a block."""
-        if self.block_size is not None:
-            return check_int(self.block_size, "block_size", "Gram", 1)
-        if effective_n_jobs(self.n_jobs) == 1 and rows * columns <= WHOLE and not self.verbose:
-            return max(rows, columns)
-        return VECTORS if self.kernel.vectors else MODELS
+    def _mend(self, K: Floats, ready: Any) -> None:
+        """Do to the training matrix, in place, what ``psd`` asks if it has a negative eigenvalue."""
+        if is_positive(K):
+            return
+        values, vectors = eigh(K)
+        if self.psd == "clip":
+            below = values < -allowance(K)
+            self.negative_ = vectors[:, below]
+            parts = self.negative_ * np.sqrt(-values[below])
+            K += parts @ parts.T
+        elif self.psd == "shift":
+            self.shift_ = -float(values[0])
+            np.fill_diagonal(K, K.diagonal() + self.shift_)
+        else:
+            words = f"Gram: {indefinite(values[0], values[-1], self.kernel, ready)} psd='clip' or 'shift' mends it."
+            if self.psd == "raise":
+                raise ValueError(words)
+            warnings.warn(words, NotPositiveWarning, stacklevel=3)
 
     def _run(self, fill: Callable[[slice, slice], None], tiles: list[tuple[slice, slice]]) -> None:
-        """Do all blocks; several threads share them out, with one thread of BLAS each."""
-        jobs = min(effective_n_jobs(self.n_jobs), len(tiles))
-        with threadpool_limits(1, "blas") if jobs > 1 else nullcontext():
-            Parallel(n_jobs=jobs, require="sharedmem", verbose=self.verbose)(delayed(fill)(*tile) for tile in tiles)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = isinstance(self.kernel, Kernel) and self.kernel.vectors and self.kernel.accepts_sparse
-        return tags
+        """Do all blocks, without the words of kernels about matrices in general: ``psd`` looks at this one."""
+        if self.psd is None:
+            return super()._run(fill, tiles)
+        with warnings.catch_warnings(action="ignore", category=NotPositiveWarning):
+            super()._run(fill, tiles)
 
 
-def _slices(n: int, size: int) -> list[slice]:
+def slices(n: int, size: int) -> list[slice]:
     """Return consecutive slices of n things."""
     return [slice(low, min(low + size, n)) for low in range(0, n, size)]

@@ -69,7 +69,11 @@ class Packed(NamedTuple):
         return np.repeat(np.arange(self.n_objects), self.lengths)
 
     def take(self, indices: Any) -> Packed:
-        """Return the objects of an index array, mask or slice, in that order."""
+        """Return the objects of an index array, mask or slice, in that order; those of a plain slice as views."""
+        if isinstance(indices, slice) and indices.step in (None, 1):
+            first, last, _ = indices.indices(self.n_objects)
+            bounds = self.offsets[first : max(first, last) + 1]
+            return Packed(self.values[bounds[0] : bounds[-1]], bounds - bounds[0], self.alphabet)
         chosen = np.arange(self.n_objects)[indices]
         offsets = offsets_of(self.lengths[chosen])
         rows = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], np.diff(offsets))

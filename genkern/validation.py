@@ -73,14 +73,16 @@ def check_int(value: Any, name: str, who: str, minimum: int = 0) -> int:
     return int(value)
 
 
-def check_number(value: Any, name: str, who: str, minimum: float = 0.0, exclusive: bool = False) -> float:
-    """Return value as a finite float not below minimum (above it, if exclusive)."""
+def check_number(
+    value: Any, name: str, who: str, minimum: float = 0.0, exclusive: bool = False, infinite: bool = False
+) -> float:
+    """Return value as a float not below minimum (above it, if exclusive), finite unless infinity has a meaning."""
     sign = ">" if exclusive else ">="
-    right = isinstance(value, numbers.Real) and not isinstance(value, bool) and np.isfinite(float(value))
+    right = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    right = right and (np.isfinite(float(value)) or (infinite and float(value) == np.inf))
     if not right or float(value) < minimum or (exclusive and float(value) == minimum):
-        raise ValueError(
-            f"The '{name}' parameter of {who} must be a finite number {sign} {minimum:g}. Got {value!r} instead."
-        )
+        kind = "number" if infinite else "finite number"
+        raise ValueError(f"The '{name}' parameter of {who} must be a {kind} {sign} {minimum:g}. Got {value!r} instead.")
     return float(value)
 
 

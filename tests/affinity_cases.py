@@ -26,6 +26,11 @@ FACTORIAL = (
 BAYES = {("BayesNet", other, how, "iid", "exact") for other in ("BayesNet", "HMM") for how in BOTH_HOWS}
 METHODS = ("exact", "all-pairs", "paired")
 SWITCHING = {("SwitchingLDS", "SwitchingLDS", how, "given", method) for how in BOTH_HOWS for method in METHODS}
+DRAWS = {("Sampled", "Sampled", how, length, "exact") for how in BOTH_HOWS for length in ("all", "given")}
+LEAVES = ("Gaussian", "Categorical", "SiteModel", *POWER_ONLY, *BOTH)
+DIVERGENCES = {(name, name, "Jeffreys", "iid", "exact") for name in LEAVES} | {
+    ("Sampled", "Sampled", "Jeffreys", length, "exact") for length in ("all", "given")
+}
 
 ELSEWHERE = {
     "test_affinity_families": FAMILIES,
@@ -35,4 +40,6 @@ ELSEWHERE = {
     "test_affinity_factorial": FACTORIAL,
     "test_affinity_bayes_net": BAYES,
     "test_affinity_switching": SWITCHING,
+    "test_affinity_sampled": DRAWS,
+    "test_kernels_divergences": DIVERGENCES,
 }

@@ -21,6 +21,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
 from genkern.hashing import make_key
+from genkern.representations import Representations
 
 
 class Case(NamedTuple):
@@ -76,6 +77,11 @@ def assert_same(first: Any, second: Any) -> None:
         assert len(first) == len(second)
         for one, other in zip(first, second):
             np.testing.assert_array_equal(one, other) if isinstance(one, np.ndarray) else assert_equal(one, other)
+        return
+    if isinstance(first, Representations):
+        assert first.names == second.names
+        for name in first.names:
+            assert_same(first[name], second[name])
         return
     if scipy.sparse.issparse(first):
         assert scipy.sparse.issparse(second)

@@ -271,7 +271,6 @@ def test_gaussian_chunks_agree(kind: str, how: Any, monkeypatch: pytest.MonkeyPa
     assert whole.shape == (2, 5, 4)
     for chunk in (1, 9, 50):
         monkeypatch.setattr(gaussian, "CHUNK", chunk)
-        monkeypatch.setattr(gaussian, "FULL_CHUNK", chunk)
         assert_allclose(affinity.block(p, q, how), whole, rtol=1e-13)
     assert_allclose(whole[1, 2, 3], affinity(p[1, 2], q[1, 3], how), rtol=1e-13)
 
@@ -289,9 +288,7 @@ def test_blocks_pair_leading_axes_of_hmms() -> None:
     pairs = rebatch(stack, (2, 3))
     logs = affinity.block(pairs, pairs, Power(), length=3)
     assert_allclose(logs[1], affinity(models[3:], models[3:], Power(), length=3), rtol=1e-13)
-    flat = rebatch(
-        HMM.stack([oracle.random_hmm(rng(1), 1, Gaussian([[0.0]], [[v]])) for v in (1, 1, 1, 0)]), (2, 2)
-    )
+    flat = rebatch(HMM.stack([oracle.random_hmm(rng(1), 1, Gaussian([[0.0]], [[v]])) for v in (1, 1, 1, 0)]), (2, 2))
     with pytest.raises(PairError, match="states 0 and 0") as caught:
         affinity.block(flat, flat, Power(), length=3)
     assert caught.value.index == (1, 1, 1)

@@ -20,6 +20,7 @@ from genkern import (
     Power,
     ProbabilityProduct,
     SiteModel,
+    Spectrum,
     affinity,
 )
 
@@ -144,6 +145,21 @@ def test_chains_need_a_length_and_one_alphabet() -> None:
         affinity(chain(0, 1), chain(1, 1), Power(0.5))
     with pytest.raises(ValueError, match="same alphabet"):
         affinity(chain(0, 1), chain(1, 1, m=2), Power(0.5), 3)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_spectrum_kernel_is_a_product_kernel_of_markov_chains(k: int) -> None:
+    """Words of k letters: chains of order k - 1 whose law of contexts and steps are the frequencies of the words."""
+    words = ["abbacabbbcaab", "bcabbacbbcaac"]
+    frequencies = Spectrum(k, "abc", normalize="frequency").fit_transform(words)
+    models = []
+    for row in frequencies:
+        joint = row.reshape((3,) * k)
+        contexts = joint.sum(axis=-1)
+        rows = np.divide(joint, contexts[..., None], out=np.full_like(joint, 1 / 3), where=contexts[..., None] > 0)
+        models.append(MarkovChain(contexts, rows, "abc"))
+    expected = float(frequencies[0] @ frequencies[1])
+    assert math.exp(affinity(models[0], models[1], Power(1.0), k)) == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_kernel_is_positive_semidefinite_with_unit_diagonal() -> None:

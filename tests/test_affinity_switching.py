@@ -101,7 +101,10 @@ def test_estimates_are_positive_semidefinite_and_repeat(method: str, monkeypatch
     assert_allclose(affinity(stack, stack[:], Power(1.0), 6, method=method), logs, rtol=1e-12)
     top = np.diagonal(logs)
     assert np.linalg.eigvalsh(np.exp(logs - 0.5 * top[:, None] - 0.5 * top))[0] > -1e-10
-    assert affinity.explain(stack[0], stack[1], Power(1.0), 6, method=method).kind == "sampled"
+    found = affinity.explain(stack[0], stack[1], Power(1.0), 6, method=method)
+    assert found.kind == "sampled"
+    assert 0.01 < found.standard_error < 3.0
+    assert f"standard error {found.standard_error:.2g}" in str(found)
 
 
 def test_long_sequences_name_the_other_methods() -> None:

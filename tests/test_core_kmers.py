@@ -136,6 +136,10 @@ def test_errors_name_what_is_wrong():
             count(*pack([[0, 4, 1]]), 3, 2, MEMBERS, dtype=np.int32)
         with pytest.raises(ValueError, match=r"floats or integers. Got complex128"):
             count(codes, offsets, 4, 2, dtype=complex)
+        with pytest.raises(ValueError, match=r"shifts must be 2 integers that rise from 0. Got \(0, 1, 3\)"):
+            count(codes, offsets, 4, 2, shifts=(0, 1, 3))
+        with pytest.raises(ValueError, match="rise from 0"):
+            count(codes, offsets, 4, 2, shifts=(1, 2))
     with pytest.raises(ValueError, match="code 4 has no members"):
         kmer_counts(np.array([4]), np.array([0, 1]), 4, 1, np.eye(5, 4))
 

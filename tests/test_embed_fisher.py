@@ -7,12 +7,31 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles_embed import complete_information, difference, log_prob
+from oracles_embed import complete_information, difference, log_prob, softmax
+from skimage.feature import fisher_vector
+from sklearn.mixture import GaussianMixture
 
-from genkern import HMM, Categorical, FisherScore, Gaussian, HMMEstimator
+import genkern
+from genkern import (
+    HMM,
+    BlockNormalizer,
+    Categorical,
+    FisherScore,
+    Gaussian,
+    GaussianEstimator,
+    HMMEstimator,
+    Mixture,
+    MixtureEstimator,
+)
 from genkern.embed import blocks as module
+from genkern.models.base import Model
+from tests.cases_zoo import ZOO, draw
 
 COORDINATES = ("softmax", "ratio", "sqrt")
+ENUMERABLE = {name for name, model in ZOO.items() if getattr(model, "alphabet", None) is not None} | {
+    "HMM of symbols",
+    "ClassMixture of sequences",
+}
 
 
 def random_hmm(seed, n=2, m=3, concentration=1.0):
@@ -265,3 +284,119 @@ def test_constant_feature_columns_raise_no_numpy_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         FisherScore(HMM([1.0], [[1.0]], Categorical([[0.5, 0.5]]))).fit_transform([[0, 1], [1]])
+
+
+# --- every model
+
+
+def test_the_zoo_has_a_member_of_every_public_family():
+    public = {value for name in genkern.__all__ if isinstance(value := getattr(genkern, name), type)}
+    scored = {family for family in public if issubclass(family, Model) and hasattr(family, "log_prob_grad")}
+    assert scored == {type(model) for model in ZOO.values()}
+
+
+def test_models_without_scores_are_refused():
+    class Silent(Model):
+        _fields = ()
+
+    with pytest.raises(TypeError, match="Silent has no scores"):
+        FisherScore(Silent()).fit(["ab"])
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_every_model_has_scores_in_every_information(name):
+    model = ZOO[name]
+    X = draw(model)
+    for information in ("identity", "diagonal", "complete", "empirical"):
+        features = FisherScore(model, information).fit_transform(X)
+        assert features.shape == (len(X), len(model.parameter_names))
+        assert np.isfinite(features).all()
+    for coordinates in ("softmax", "raw"):
+        features = FisherScore(model, "identity", coordinates).fit_transform(X)
+        eta = model.parameters(coordinates)
+        expected = difference(lambda v: model.with_parameters(v, coordinates).log_prob(X[-1:])[0], eta, step=1e-3)  # noqa: B023
+        np.testing.assert_allclose(features[-1], expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_no_model_has_a_kernel_that_depends_on_the_coordinates(name):
+    model = ZOO[name]
+    X = draw(model)
+    for information in ("complete", "empirical", *(["exact"] if name in ENUMERABLE else [])):
+        first, *others = (gram(FisherScore(model, information, c, ridge=0.0).fit_transform(X)) for c in COORDINATES)
+        assert np.abs(first).max() > 0.1
+        for other in others:
+            np.testing.assert_allclose(other, first, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", sorted(set(ZOO) - ENUMERABLE))
+def test_what_cannot_be_enumerated_has_no_exact_information(name):
+    reason = "needs a distribution over the objects of each length" if "stops" in name else "needs a model of symbols"
+    with pytest.raises(ValueError, match=reason):
+        FisherScore(ZOO[name], "exact").fit(draw(ZOO[name]))
+
+
+# --- Fisher vectors
+
+
+def points(seed, count=60, d=3):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((count, d)) + 3.0 * rng.integers(0, 2, (count, 1))
+
+
+def test_fisher_vectors_are_those_of_scikit_image():
+    k, d = 3, 3
+    theirs = GaussianMixture(k, covariance_type="diag", random_state=0).fit(points(0))
+    model = Mixture(theirs.weights_, Gaussian(theirs.means_, theirs.covariances_))
+    bags = np.split(points(1), [5, 30, 40])
+    expected = np.array([fisher_vector(bag, theirs) for bag in bags])
+    expected[:, k + k * d :] *= -1.0  # the derivative by standard deviations has its sign turned there
+    typical = np.sqrt(np.mean([len(bag) for bag in bags]))  # points of information, of which they take one
+    shares, rest = slice(0, k), slice(k, None)
+    vectors = typical * FisherScore(model, "diagonal", length_norm="length").fit_transform(bags)
+    np.testing.assert_allclose(vectors[:, rest], expected[:, rest], rtol=1e-9, atol=1e-11)
+    turned = expected[:, shares] / np.sqrt(1.0 - theirs.weights_)  # they leave out that weights sum to one
+    np.testing.assert_allclose(vectors[:, shares], turned, rtol=1e-9, atol=1e-11)
+    complete = typical * FisherScore(model, length_norm="length").fit_transform(bags)  # knows, and has their kernel
+    np.testing.assert_allclose(gram(complete), gram(expected), rtol=1e-9, atol=1e-11)
+    improved = np.array([fisher_vector(bag, theirs, improved=True, alpha=0.5)[rest] for bag in bags])
+    rooted = BlockNormalizer(FisherScore(model, "diagonal", length_norm="length", blocks=["means", "variances"]))
+    for columns in rooted.fit(bags).blocks_.values():  # theirs is one block, ours is one for each kind of parameters
+        part = np.abs(improved[:, columns])
+        np.testing.assert_allclose(
+            np.abs(rooted.transform(bags)[:, columns]),
+            part / np.linalg.norm(part, axis=1, keepdims=True) / np.sqrt(2.0),
+            rtol=1e-8,
+            atol=1e-10,
+        )
+
+
+def joint_logs(vector, x):
+    """Return log w_k N(x; mean_k, cov_k) of two components in the plane, from softmax coordinates."""
+    shares, means, spreads = np.split(vector, [2, 6])
+    gaps, (aa, ab, bb) = x - means.reshape(2, 2), spreads.reshape(2, 3).T
+    size = aa * bb - ab**2
+    square = (bb * gaps[:, 0] ** 2 - 2 * ab * gaps[:, 0] * gaps[:, 1] + aa * gaps[:, 1] ** 2) / size
+    return np.log(softmax(shares)) - 0.5 * square - np.log(2 * np.pi) - 0.5 * np.log(size)
+
+
+def test_fisher_vectors_of_full_covariances():
+    fitted = MixtureEstimator(2, GaussianEstimator("full"), random_state=0).fit(points(2, d=2)).model_
+    eta = fitted.parameters("softmax")
+    information = np.zeros((len(eta), len(eta)))
+    nodes, heights = np.polynomial.hermite_e.hermegauss(4)  # exact for the fourth moments of normals
+    for k in range(2):
+        root = np.linalg.cholesky(fitted.components.cov[k])
+        for i, j in np.ndindex(4, 4):
+            x = fitted.components.mean[k] + root @ nodes[[i, j]]
+            score = difference(lambda v: joint_logs(v, x)[k], eta)  # noqa: B023
+            information += fitted.weights[k] * heights[i] * heights[j] / (2 * np.pi) * np.outer(score, score)
+    bags = [bag.copy() for bag in np.split(points(3, 12, 2), [2, 7])]
+    scores = [sum(difference(lambda v, x=x: np.logaddexp.reduce(joint_logs(v, x)), eta) for x in bag) for bag in bags]
+    scores = np.array(scores) / np.array([[len(bag)] for bag in bags])
+    typical = np.mean([len(bag) for bag in bags])
+    features = FisherScore(fitted, length_norm="length").fit_transform(bags)
+    expected = scores @ np.linalg.pinv(information, rcond=1e-8, hermitian=True) @ scores.T / typical
+    np.testing.assert_allclose(gram(features), expected, rtol=1e-6, atol=1e-8)
+    features = FisherScore(fitted, "diagonal", length_norm="length").fit_transform(bags)
+    np.testing.assert_allclose(features, scores / np.sqrt(typical * np.diag(information)), rtol=1e-6, atol=1e-8)

@@ -1,5 +1,7 @@
 """Word counts against naive counting."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -98,3 +100,79 @@ def test_small_types_of_integers(is_sparse):
         Spectrum(k=2, dtype="uint16", normalize="l2").fit(texts)
     with pytest.raises(ValueError, match=r"uint8 counts up to 255. Got 399 words in sequence 1"):
         Spectrum(k=2, dtype="uint8").fit(texts).transform(["ab", "abba" * 100])
+
+
+# --- words with gaps
+
+
+def count_gapped(text, offsets):
+    """Return the expected count of every gapped word over ACGT, window by window, spelling by spelling."""
+    counts = dict.fromkeys(map("".join, product("ACGT", repeat=len(offsets))), 0.0)
+    for t in range(len(text) - offsets[-1]):
+        spellings = list(product(*(IUPAC.get(text[t + shift], [text[t + shift]]) for shift in offsets)))
+        for word in spellings:
+            counts["".join(word)] += 1 / len(spellings)
+    return list(counts.values())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    texts=st.lists(st.text("ACGTNRY", min_size=1, max_size=14) | st.text("ACGT", min_size=1, max_size=14), min_size=1),
+    gaps=st.lists(st.integers(1, 4), max_size=3),
+    is_sparse=st.booleans(),
+)
+def test_gapped_words_are_those_of_naive_counting(texts, gaps, is_sparse):
+    offsets = np.cumsum([0, *gaps]).tolist()
+    counts = Spectrum(offsets=offsets, alphabet="dna", sparse=is_sparse).fit_transform(texts)
+    assert sparse.issparse(counts) == is_sparse
+    expected = [count_gapped(text, offsets) for text in texts]
+    np.testing.assert_allclose(counts.toarray() if is_sparse else counts, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 6, 9])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_without_gaps_words_are_contiguous(k, is_sparse):
+    rng = np.random.default_rng(k)
+    texts = ["".join(rng.choice(list("ab"), size)) for size in (1, k, 3000, 40)]
+    for more in ([], ["ab?ba" * 4]):
+        alphabet = as_alphabet("ab", missing="?")
+        one = Spectrum(k, alphabet, is_sparse).fit_transform(texts + more)
+        other = Spectrum(alphabet=alphabet, sparse=is_sparse, offsets=range(k)).fit_transform(texts + more)
+        assert abs(one - other).max() == 0
+
+
+@pytest.mark.parametrize("offsets", [(0, 9), (0, 1, 30), (0, 2, 3, 7, 8, 11), (0, 1, 2, 3, 5, 6, 7, 9, 20)])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_long_gapped_words_in_long_sequences(offsets, is_sparse):
+    rng = np.random.default_rng(0)
+    texts = ["".join(rng.choice(list("abc"), size)) for size in (2500, offsets[-1], offsets[-1] + 1)]
+    counts = Spectrum(offsets=offsets, sparse=is_sparse, dtype="uint16").fit(texts).transform(texts)
+    rows = counts.toarray() if is_sparse else counts
+    index = {word: i for i, word in enumerate(product("abc", repeat=len(offsets)))}
+    expected = np.zeros_like(rows)
+    for row, text in zip(expected, texts):
+        for t in range(len(text) - offsets[-1]):
+            row[index[tuple(text[t + shift] for shift in offsets)]] += 1
+    np.testing.assert_array_equal(rows, expected)
+
+
+def test_pairs_at_a_lag_have_the_bhattacharyya_kernel():
+    texts = ["abbab", "babaaab"]
+    roots = np.sqrt(Spectrum(offsets=(0, 2), normalize="frequency").fit_transform(texts))
+    shares = [
+        [sum(x + y == p + q for x, y in zip(t, t[2:])) / (len(t) - 2) for p, q in product("ab", "ab")] for t in texts
+    ]
+    expected = [[sum(np.sqrt(a * b) for a, b in zip(one, other)) for other in shares] for one in shares]
+    np.testing.assert_allclose(roots @ roots.T, expected, rtol=1e-14)
+
+
+def test_names_show_the_gaps():
+    assert list(Spectrum(offsets=(0, 3)).fit(["ab"]).get_feature_names_out()) == ["a..a", "a..b", "b..a", "b..b"]
+    assert Spectrum(offsets=(0, 1, 4), alphabet="dna").fit(["A"]).get_feature_names_out()[1] == "AA..C"
+    assert Spectrum(offsets=(0, 2)).fit([["up", "down"]]).get_feature_names_out()[1] == "down,.up"
+
+
+@pytest.mark.parametrize("offsets", [(), (1, 2), (0, 0), (0, 3, 2), (0, 1.5), (0, -1)])
+def test_wrong_offsets_are_refused(offsets):
+    with pytest.raises(ValueError, match="offsets"):
+        Spectrum(offsets=offsets).fit(["ab"])

@@ -17,8 +17,10 @@ from genkern import (
     ClassMixture,
     FisherScore,
     Gaussian,
+    GaussianEstimator,
     HMMEstimator,
     MarkovChain,
+    MixtureEstimator,
     PlugInClassifier,
     SiteModel,
     TopScore,
@@ -234,8 +236,13 @@ def test_labels_of_given_models():
     models, X = class_models(16, 2), sequences(17, count=4)
     top = TopScore(models).fit(X, ["c1", "c0", "c1", "c1"])
     np.testing.assert_allclose(top.model_.priors, [0.25, 0.75], rtol=1e-12)
-    given = TopScore(ClassMixture(models, [0.25, 0.75])).fit(X)
-    np.testing.assert_array_equal(given.transform(X), top.transform(X))
+    for mixture in (ClassMixture(models, [0.25, 0.75]), ClassMixture(dict(reversed(models.items())), [0.75, 0.25])):
+        given = TopScore(mixture).fit(X)  # the second of the sorted labels is the positive one, whatever the order
+        np.testing.assert_array_equal(given.transform(X), top.transform(X))
+    with pytest.raises(ValueError, match="priors of its own"):
+        TopScore(ClassMixture(models), priors="uniform").fit(X)
+    with pytest.raises(ValueError, match="none for 'c2'"):
+        TopScore(models, priors="uniform").fit(X, ["c1", "c0", "c1", "c2"])
     with pytest.raises(ValueError, match="none for 'c2'"):
         TopScore(models).fit(X, ["c1", "c0", "c1", "c2"])
     with pytest.raises(ValueError, match="prior of class 'c0' is zero"):
@@ -266,6 +273,27 @@ def test_wrong_settings_are_refused(settings_, error):
 def test_what_is_no_estimator_of_models_is_refused():
     with pytest.raises(TypeError, match="HMMEstimator"):
         TopScore("hmm").fit(["ab", "ba"], [0, 1])
+
+
+def test_natural_coordinates_are_for_mixtures_of_isotropic_gaussians():
+    rng = np.random.default_rng(34)
+    X, y = rng.standard_normal((12, 1, 2)), np.arange(12) % 3
+    isotropic = MixtureEstimator(2, GaussianEstimator("isotropic"), max_iter=2, tol=0, random_state=0)
+    top = TopScore(isotropic, coordinates="natural").fit(X, y)
+    joint, grads = top.model_.joint_log_prob(X), [m.log_prob_grad(X, "natural") for m in top.model_.models]
+    shares = np.exp(joint[:, 1:] - logsumexp(joint[:, 1:], axis=1, keepdims=True))
+    first = top.transform(X)[:, : top.n_features_out_ // 3]
+    expected = [grads[0], -shares[:, [0]] * grads[1], -shares[:, [1]] * grads[2]]
+    np.testing.assert_allclose(first[:, 3:], np.column_stack(expected), rtol=0, atol=1e-12)
+    assert top.get_feature_names_out()[3:6].tolist() == [
+        "v[0]:0.weights[0]",
+        "v[0]:0.components.natural[0,0]",
+        "v[0]:0.components.natural[0,1]",
+    ]
+    with pytest.raises(TypeError, match=r"mixtures of isotropic Gaussians.*Got HMM"):
+        TopScore(class_models(0, 2), priors="uniform", coordinates="natural").fit([[0, 1]])
+    with pytest.raises(ValueError, match="Got diagonal Gaussian components"):
+        TopScore(MixtureEstimator(2, max_iter=2, tol=0), coordinates="natural").fit(X, y)
 
 
 # --- the label as a latent variable

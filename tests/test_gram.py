@@ -17,11 +17,28 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from genkern.embed import FitEach
 from genkern.gram import Gram
-from genkern.kernels import RBF, Kernel, Linear, MeanMap, Polynomial, ProbabilityProduct
+from genkern.kernels import (
+    RBF,
+    Diffusion,
+    Hellinger,
+    Kernel,
+    Linear,
+    MeanMap,
+    NotPositiveWarning,
+    On,
+    Polynomial,
+    ProbabilityProduct,
+    SymmetricKL,
+)
 from genkern.models.categorical import Categorical
+from genkern.models.factorial import FactorialHMM
 from genkern.models.gaussian import Gaussian
 from genkern.models.hmm import HMM
+from genkern.models.hmm_estimator import HMMEstimator
+from genkern.models.sampled import Sampled
+from genkern.representations import Representations
 
 KERNELS = [
     Linear(),
@@ -193,3 +210,154 @@ def test_bad_parameters_raise() -> None:
 def test_progress_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     Gram(Linear(), block_size=1, verbose=10).fit_transform(np.eye(4))
     assert "Done" in "".join(capsys.readouterr())
+
+
+# --- matrices that are not positive semi-definite
+
+
+def laws(seed: int, n: int) -> list[Categorical]:
+    """Categorical laws whose exponentiated divergences are an indefinite matrix."""
+    return [Categorical(probs) for probs in np.random.default_rng(seed).dirichlet(np.full(3, 0.3), n)]
+
+
+def plain_values(kernel: SymmetricKL, P: list[Categorical], Q: list[Categorical]) -> Any:
+    """Values by the sum that defines them."""
+
+    def divergence(p: Any, q: Any) -> float:
+        return float(((p - q) * np.log(p / q)).sum())
+
+    return np.exp([[-kernel.a * divergence(p.probs, q.probs) for q in Q] for p in P])
+
+
+SHARP = SymmetricKL(0.3)
+
+
+def test_the_example_is_indefinite() -> None:
+    assert np.linalg.eigvalsh(plain_values(SHARP, laws(0, 20), laws(0, 20)))[0] < -0.01
+
+
+def test_clipping_is_one_linear_map_of_all_rows() -> None:
+    X, Y = laws(0, 20), laws(1, 6)
+    K, new = plain_values(SHARP, X, X), plain_values(SHARP, Y, X)
+    values, vectors = np.linalg.eigh(K)
+    positive = (vectors * (values > 0.0)) @ vectors.T  # the projection, as it is defined
+    gram = Gram(SHARP, psd="clip")
+    out = gram.fit_transform(X)
+    assert_allclose(out, K @ positive, rtol=0, atol=1e-9)
+    assert_array_equal(out, out.T)
+    assert_allclose(gram.transform(Y), new @ positive, rtol=0, atol=1e-9)
+    assert_allclose(gram.transform(X), out, rtol=0, atol=1e-12)
+    assert_allclose(Gram(SHARP, psd="clip", block_size=7).fit(X).transform(Y), gram.transform(Y), rtol=0, atol=1e-12)
+    assert np.linalg.eigvalsh(out)[0] > -1e-9
+    assert gram.shift_ == 0.0
+
+
+def test_shifting_adds_to_the_training_diagonal_only() -> None:
+    X, Y = laws(0, 20), laws(1, 6)
+    K = plain_values(SHARP, X, X)
+    gram = Gram(SHARP, psd="shift")
+    out = gram.fit_transform(X)
+    lacking = -np.linalg.eigvalsh(K)[0]
+    assert gram.shift_ == pytest.approx(lacking, rel=1e-9)
+    assert_allclose(out, K + lacking * np.eye(20), rtol=1e-10)
+    assert np.linalg.eigvalsh(out)[0] == pytest.approx(0.0, abs=1e-12)
+    assert_allclose(gram.transform(Y), plain_values(SHARP, Y, X), rtol=1e-10)
+    assert_allclose(gram.transform(X), K, rtol=1e-10)
+    assert gram.negative_ is None
+
+
+def test_warning_and_raising_name_the_remedy_and_change_nothing() -> None:
+    X = laws(0, 20)
+    words = r"Gram: the kernel matrix is not positive semi-definite.*smallest.*SymmetricKL.*Hellinger\(t\).*psd='clip'"
+    with pytest.warns(NotPositiveWarning, match=words) as caught:
+        K = Gram(SHARP, psd="warn").fit_transform(X)
+    assert len(caught) == 1  # the kernel's own, about matrices in general, is not needed then
+    assert_allclose(K, plain_values(SHARP, X, X), rtol=1e-10)
+    with pytest.warns(NotPositiveWarning, match=words):
+        Gram(SHARP, psd="warn").fit(X)
+    with pytest.raises(ValueError, match=words):
+        Gram(SHARP, psd="raise").fit(X)
+    with pytest.warns(NotPositiveWarning, match="not positive semi-definite in general"):
+        Gram(SHARP).fit_transform(X)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("psd", ["warn", "raise", "clip", "shift"])
+def test_positive_kernels_are_left_as_they_are(kernel: Kernel, psd: str) -> None:
+    X, Y = representations(kernel, 0, 12), representations(kernel, 1, 5)
+    gram = Gram(kernel, psd=psd)
+    assert_array_equal(gram.fit_transform(X), Gram(kernel).fit_transform(X))
+    assert (gram.negative_, gram.shift_) == (None, 0.0)
+    assert_array_equal(gram.fit(X).transform(Y), Gram(kernel).fit(X).transform(Y))
+
+
+def test_rounding_is_not_indefinite() -> None:
+    # Many equal objects: all eigenvalues but a few are zero, and some are computed as less.
+    X = np.repeat(np.random.default_rng(0).normal(size=(5, 3)), 40, axis=0)
+    kernel = Polynomial(3, 1.0)
+    assert np.linalg.eigvalsh(kernel(X))[0] < 0.0
+    assert_array_equal(Gram(kernel, psd="raise").fit_transform(X), kernel(X))
+
+
+def factorial(rng: Any, states: int) -> FactorialHMM:
+    """Two chains whose means add up."""
+    starts, steps = rng.dirichlet(np.ones(states), 2), rng.dirichlet(np.ones(states), (2, states))
+    return FactorialHMM(list(starts), list(steps), list(rng.normal(size=(2, states, 1))), np.full(1, 0.5))
+
+
+def test_factorial_models_of_different_sizes_in_one_list() -> None:
+    rng = np.random.default_rng(0)
+    X = [factorial(rng, states) for states in (2, 3, 2, 1, 3)]
+    kernel = ProbabilityProduct(0.5, length=3).normalized()
+    K = Gram(kernel, psd="raise").fit_transform(X)
+    assert_allclose(K, [[kernel([p], [q])[0, 0] for q in X] for p in X], rtol=1e-10)
+
+
+def test_the_cause_is_named_for_what_is_compared() -> None:
+    rng = np.random.default_rng(0)
+
+    bounds = [factorial(rng, 2) for _ in range(15)]
+    with pytest.raises(ValueError, match=r"method='collapsed' gives bounds, whose gaps grow with the length"):
+        Gram(2 * ProbabilityProduct(0.5, length=2, method="collapsed").normalized(), psd="raise").fit(bounds)
+    draws = [Sampled(Gaussian(mean, 0.05), 4, seed=seed) for seed, mean in enumerate(np.linspace(0, 0.5, 12))]
+    with pytest.raises(ValueError, match="products of ProposalFeatures are positive"):
+        Gram(ProbabilityProduct(0.5).normalized(), psd="raise").fit(draws)
+    with pytest.raises(ValueError, match="products of ProposalFeatures are positive"):
+        Gram(On("laws", ProbabilityProduct(0.5).normalized()), psd="raise").fit(Representations({"laws": draws}))
+    corners = [Categorical(probs) for probs in np.random.default_rng(0).dirichlet(np.full(6, 0.2), 60)]
+    with pytest.raises(ValueError, match="kind='geodesic' or 'sphere'"):
+        Gram(Diffusion(10.0), psd="raise").fit(corners)
+
+    class Root(Linear):
+        """A power that is no kernel."""
+
+        def _values(self, X: Any, Y: Any) -> Any:
+            values = super()._values(X, Y)
+            return np.sign(values) * np.sqrt(np.abs(values))
+
+    with pytest.raises(ValueError, match=r"k\^\(1/length\).*\.normalized\(\), a shorter length or a lower rho"):
+        Gram(Root(), psd="raise").fit(rng.normal(size=(12, 2)))
+
+
+def test_indefinite_kernels_in_a_pipeline() -> None:
+    random = np.random.default_rng(3)
+    X = [Categorical(random.dirichlet([4, 1, 1] if label else [1, 1, 4])) for label in np.arange(40) % 2]
+    y = np.arange(40) % 2
+    pipeline = Pipeline([("gram", Gram(SymmetricKL(0.3), psd="clip")), ("svm", SVC(kernel="precomputed"))])
+    grid = {"gram__psd": ["clip", "shift"], "gram__kernel": [SymmetricKL(0.1), SymmetricKL(1.0), Hellinger()]}
+    assert GridSearchCV(pipeline, grid, cv=3, error_score="raise").fit(X, y).best_score_ > 0.8
+
+
+def test_refitting_forgets_what_was_clipped() -> None:
+    gram = Gram(SHARP, psd="clip").fit(laws(0, 20))
+    assert gram.negative_ is not None
+    assert gram.fit(laws(0, 2)).negative_ is None
+    with pytest.raises(ValueError, match="'psd' parameter of Gram must be one of 'warn', 'raise', 'clip', 'shift'"):
+        Gram(SHARP, psd="flip").fit(laws(0, 2))
+
+
+def test_a_missing_length_is_answered_with_one() -> None:
+    fit_each = FitEach(HMMEstimator(2, max_iter=2, tol=0)).fit(["abab", "aabbab", "b" * 30])
+    assert fit_each.median_length_ == 6
+    with pytest.raises(ValueError, match=r"about 10.*FitEach's median_length_.*'stop'"):
+        Gram(ProbabilityProduct()).fit(fit_each.transform(["abab", "bb"]))

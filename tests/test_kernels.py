@@ -20,17 +20,27 @@ from sklearn.svm import SVC
 from genkern.kernels import (
     RBF,
     Constant,
+    Diffusion,
+    EmpiricalMean,
+    Hellinger,
     Kernel,
+    LatentMean,
     Linear,
     MeanMap,
     Normalized,
+    On,
     Polynomial,
     ProbabilityProduct,
+    SetBhattacharyya,
     Sum,
+    SymmetricKL,
 )
+from genkern.kernels.models import ModelKernel
 from genkern.models.categorical import Categorical
 from genkern.models.gaussian import Gaussian
 from genkern.models.hmm import HMM
+from genkern.models.posterior import Posterior
+from genkern.representations import Representations
 
 PRODUCT, MEAN = ProbabilityProduct(rho=0.5, length=4), MeanMap(lam=0.7, length=3)
 MODEL_KERNELS = [
@@ -38,6 +48,7 @@ MODEL_KERNELS = [
     ProbabilityProduct(rho=1.0, length=4).normalized(),
     MEAN,
     MEAN.normalized().exp(0.5),
+    Hellinger(2.0, length=3),
     0.5 * PRODUCT.normalized() + MEAN**2,
     (PRODUCT + 1.0) * MEAN.normalized(),
 ]
@@ -52,18 +63,51 @@ VECTOR_KERNELS = [
     (RBF(0.2) + 1) ** 2,
     RBF(0.5).normalized() * 3,
 ]
-KERNELS = [*MODEL_KERNELS, *VECTOR_KERNELS]
+LATENT = LatentMean(lam_x=0.7, lam_q=1.5)
+POSTERIOR_KERNELS = [LATENT, LATENT.normalized(), LATENT.exp(0.5), LatentMean(parts="observations") * 2.0 + LATENT**2]
+EMPIRICAL = EmpiricalMean(order=2, lam=0.7)
+SEQUENCE_KERNELS = [EMPIRICAL, EMPIRICAL.normalized(), EMPIRICAL.exp(0.5), EmpiricalMean(order=6) * 2.0 + EMPIRICAL**2]
+SYMBOL_KERNELS = [Diffusion(0.7, "geodesic"), Diffusion(2.0, "sphere"), Diffusion(0.7, "geodesic") + 1.0]
+SET_KERNELS = [SetBhattacharyya(RBF(0.3)), SetBhattacharyya(Linear(), eta=0.5) * 2.0]
+VIEW_KERNELS = [
+    On("models", PRODUCT),
+    On("rows", Linear()).normalized(),
+    On("rows", Linear().normalized()) + 2 * On("models", MEAN.normalized()) * On("rows", RBF(0.3)),
+]
+KERNELS = [
+    *MODEL_KERNELS,
+    *VECTOR_KERNELS,
+    *POSTERIOR_KERNELS,
+    *SEQUENCE_KERNELS,
+    *SYMBOL_KERNELS,
+    *SET_KERNELS,
+    *VIEW_KERNELS,
+]
 
 
 def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
+def random_posterior(random: np.random.Generator, length: int) -> Posterior:
+    weights = random.dirichlet(np.ones(2), length) / length
+    return Posterior(random.normal(size=(length, 2)), weights, random.dirichlet(np.ones(4)))
+
+
 def representations(kernel: Kernel, seed: int, n: int = 7) -> Any:
     random = rng(seed)
     if kernel.vectors:
         return random.normal(size=(n, 3))
-    return [oracle.random_hmm(random, int(states)) for states in random.integers(1, 4, n)]
+    if kernel in POSTERIOR_KERNELS:
+        return [random_posterior(random, int(length)) for length in random.integers(1, 20, n)]
+    if kernel in SEQUENCE_KERNELS:
+        return ["".join(random.choice(list("abc"), length)) for length in random.integers(7, 20, n)]
+    if kernel in SYMBOL_KERNELS:
+        return Categorical(random.dirichlet(np.ones(4), n)).unstack()
+    if kernel in SET_KERNELS:
+        return [random.normal(size=(size, 3)) for size in random.integers(1, 6, n)]
+    models = [oracle.random_hmm(random, int(states)) for states in random.integers(1, 4, n)]
+    return Representations({"models": models, "rows": random.normal(size=(n, 3))}) if kernel in VIEW_KERNELS else models
 
 
 def test_all_leaf_kernels_are_in_the_table() -> None:
@@ -74,7 +118,8 @@ def test_all_leaf_kernels_are_in_the_table() -> None:
     def inside(kernel: Kernel) -> set[type]:
         return {type(kernel)}.union(*(inside(v) for v in kernel.get_params(False).values() if isinstance(v, Kernel)))
 
-    ours = {cls for cls in leaves(Kernel) if cls.__module__.startswith("genkern.kernels.")} - {Kernel}
+    ours = {cls for cls in leaves(Kernel) if cls.__module__.startswith("genkern.kernels.")} - {Kernel, ModelKernel}
+    ours.remove(SymmetricKL)  # not positive semi-definite
     assert ours == set().union(*map(inside, KERNELS))
 
 
@@ -106,7 +151,7 @@ def test_values_depend_on_nothing_but_the_pair(kernel: Kernel, seed: int) -> Non
         [[kernel(X[i : i + 1], Y[j : j + 1])[0, 0] for j in range(4)] for i in range(7)], K, rtol=1e-10, atol=1e-12
     )
     order = rng(seed).permutation(7)
-    shuffled = X[order] if kernel.vectors else [X[i] for i in order]
+    shuffled = [X[i] for i in order] if isinstance(X, list) else X[order]
     assert_allclose(kernel(shuffled, Y), K[order], rtol=1e-10, atol=1e-12)
     assert_allclose(kernel(shuffled), kernel(X)[np.ix_(order, order)], rtol=1e-10, atol=1e-12)
 

@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from genkern import HMM, Categorical, CategoricalEstimator, GaussianEstimator, HMMEstimator, PlugInClassifier
+from genkern import (
+    HMM,
+    Categorical,
+    CategoricalEstimator,
+    ClassMixture,
+    GaussianEstimator,
+    HMMEstimator,
+    PlugInClassifier,
+    StateSpace,
+    TopScore,
+)
 from genkern.datasets import make_two_hmms
 
 X = ["aaab", "aab", "aaaa", "bbab", "bbb"]
@@ -93,9 +103,45 @@ def test_models_may_be_given():
         "high": HMM([1.0], [[1.0]], Categorical([[0.1, 0.9]], "ab")),
     }
     fitted = PlugInClassifier(models, priors="uniform").fit(["a", "b"], ["high", "low"])
+    assert fitted.classes_.tolist() == ["high", "low"]
+    assert fitted.models_ == [models["high"], models["low"]]
     assert fitted.predict(["aab", "bb"]).tolist() == ["low", "high"]
-    with pytest.raises(ValueError, match="'middle'"):
-        PlugInClassifier(models).fit(["a", "b"], ["low", "middle"])
+    given = PlugInClassifier(ClassMixture(models, [0.25, 0.75])).fit(["a", "b"], ["high", "low"])
+    by_dict = PlugInClassifier(models, priors={"low": 0.25, "high": 0.75}).fit(["a", "b"], ["high", "low"])
+    assert given.model_ == by_dict.model_ == ClassMixture(dict(sorted(models.items())), [0.75, 0.25])
+    np.testing.assert_array_equal(given.decision_function(["ab"]), by_dict.decision_function(["ab"]))
+    with pytest.raises(ValueError, match="priors of its own"):
+        PlugInClassifier(ClassMixture(models), priors="uniform").fit(["a", "b"], ["high", "low"])
+    for priors in ("empirical", "uniform"):
+        with pytest.raises(ValueError, match="'middle'"):
+            PlugInClassifier(models, priors).fit(["a", "b"], ["low", "middle"])
+    with pytest.raises(ValueError, match="prior of class 'high' is zero"):
+        PlugInClassifier(models, {"low": 1.0, "high": 0.0}).fit(["a", "b"], ["low", "high"])
+
+
+@pytest.mark.parametrize(
+    ("models", "error", "message"),
+    [
+        ({}, ValueError, "dict of class models is empty"),
+        ({0: HMMEstimator(), 1: HMMEstimator()}, TypeError, "class 0 must have a model. Got HMMEstimator; .*model_"),
+        ({0: Categorical([1.0]), 1: [1.0]}, TypeError, r"class 1 must have a model. Got list\."),
+        ({0: Categorical([1.0]), "b": Categorical([1.0])}, TypeError, "of one kind. Got 0, 'b'"),
+        (
+            {0: Categorical([0.5, 0.5], "ab"), 1: Categorical([0.5, 0.5], "ac")},
+            ValueError,
+            r"same alphabet. Class 0 has Alphabet\('ab'\), class 1 Alphabet\('ac'\)",
+        ),
+        (
+            {0: Categorical([0.5, 0.5], "ab"), 1: HMM([1.0], [[1.0]], Categorical([[0.5, 0.5]], "ac"))},
+            ValueError,
+            "same alphabet",
+        ),
+    ],
+)
+@pytest.mark.parametrize("make", [PlugInClassifier, TopScore, StateSpace])
+def test_what_are_no_class_models_is_refused(make, models, error, message):
+    with pytest.raises(error, match=f"{make.__name__}: .*{message}"):
+        make(models).fit(["a", "a"], [0, 1])
 
 
 def test_labels_are_checked():

@@ -224,13 +224,13 @@ def test_eigen_solver_is_exact_for_the_truncated_kernel():
     X, y = problem(n=50)
     K = RBF(0.1)(X)
     values, vectors = np.linalg.eigh(K)
-    top = (vectors[:, -3:] * values[-3:]) @ vectors[:, -3:].T
-    ours = KernelLogisticRegression(4.0, solver="eigen", n_components=3).fit(K, y)  # by Lanczos: 3 of 50
+    top = (vectors[:, -2:] * values[-2:]) @ vectors[:, -2:].T
+    ours = KernelLogisticRegression(4.0, solver="eigen", n_components=2).fit(K, y)  # by Lanczos: 2 of 50
     more = KernelLogisticRegression(4.0, solver="eigen", n_components=8).fit(K, y)  # by LAPACK
     np.testing.assert_allclose(
         ours.decision_function(K), KernelLogisticRegression(4.0).fit(top, y).decision_function(top), rtol=0, atol=1e-6
     )
-    np.testing.assert_allclose(ours.kept_trace_, values[-3:].sum() / values.sum(), rtol=1e-9)
+    np.testing.assert_allclose(ours.kept_trace_, values[-2:].sum() / values.sum(), rtol=1e-9)
     np.testing.assert_allclose(more.kept_trace_, values[-8:].sum() / values.sum(), rtol=1e-9)
 
 
@@ -286,6 +286,20 @@ def test_indefinite_matrix_is_refused_and_the_remedy_works():
     np.testing.assert_allclose(mended.decision_function(K), expected, rtol=0, atol=1e-7)
 
 
+@pytest.mark.parametrize("solver", logistic.SOLVERS)
+@pytest.mark.parametrize("bias", BIASES)
+def test_a_kernel_of_zeros_leaves_the_bias(solver, bias):
+    y = [0, 1, 0, 1, 1, 1]
+    ours = KernelLogisticRegression(bias=bias, solver=solver, n_components=2, random_state=0).fit(np.zeros((6, 6)), y)
+    expected = {"free": np.log(2.0), None: 0.0}
+    if bias == "penalised":
+        least = minimize(lambda b: 2 * np.logaddexp(0, b[0]) + 4 * np.logaddexp(0, -b[0]) + b[0] ** 2 / 2, [0.0])
+        expected[bias] = least.x[0]
+    np.testing.assert_allclose(ours.intercept_, expected[bias], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(ours.decision_function(np.zeros((2, 6))), expected[bias], rtol=0, atol=1e-5)
+    assert ours.kept_trace_ == 1.0
+
+
 def test_rounding_is_not_refused():
     X, y = problem()
     rough = X @ X.T + 1e-12 * np.triu(np.ones((40, 40)))
@@ -300,6 +314,8 @@ def test_rounding_is_not_refused():
     [
         ({"C": 0.0}, "'C' parameter"),
         ({"kernel": "rbf"}, "'kernel' parameter.*'precomputed', 'linear'"),
+        ({"kernel": RBF}, "such as RBF.*Got <class"),
+        ({"kernel": lambda A, B: A[:, 0]}, r"matrix of shape \(4, 4\).*Got shape \(4,\)"),
         ({"bias": "none"}, "'bias' parameter"),
         ({"bias_scale": 0.0}, "'bias_scale'"),
         ({"solver": "lbfgs"}, "'solver' parameter"),

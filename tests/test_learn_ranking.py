@@ -127,8 +127,12 @@ def test_neighbouring_numbers_are_told_apart(steps):
 
 @pytest.mark.parametrize("function", [roc_points, roc50_score, equal_error_rate])
 def test_wrong_arguments_are_refused(function):
-    with pytest.raises(ValueError, match=r"two different labels. Got 3"):
+    with pytest.raises(ValueError, match=rf"{function.__name__}: y_true must have two different labels. Got 3"):
         function([0, 1, 2], [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="y_true contains NaN"):
+        function([0, np.nan], [1.0, 2.0])
+    with pytest.raises(ValueError, match="Unknown label type"):
+        function([None, 1], [1.0, 2.0])
     with pytest.raises(ValueError, match="NaN at index 1"):
         function([0, 1], [1.0, np.nan])
     with pytest.raises(ValueError, match="inconsistent"):

@@ -181,5 +181,7 @@ def test_wrong_data_are_refused():
         learner.fit(np.eye(4), y, groups=[3, 3, 3, 3])
     with pytest.raises(ValueError, match="inconsistent"):
         learner.fit(np.eye(4), y, groups=[3, 3, 4])
+    with pytest.raises(ValueError, match="groups contains NaN"):
+        learner.fit(np.eye(4), y, groups=[3, np.nan, 4, 4])
     with pytest.raises(ValueError, match="symmetric"):
         learner.fit(np.triu(np.ones((4, 4))), y)

@@ -269,6 +269,7 @@ def test_packed_form():
     assert all(np.shares_memory(piece, packed.values) for piece in packed.pieces())
     assert packed.take([2, 0, 2]).objects() == ["cc", "abc", "cc"]
     assert packed.take(slice(1, None)).objects() == ["a", "cc"]
+    assert packed.take(slice(2, 1)).n_objects == 0
     assert packed.take(np.array([True, False, True])).objects() == ["abc", "cc"]
     other = pickle.loads(pickle.dumps(packed))
     assert other.objects() == packed.objects()

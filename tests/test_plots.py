@@ -9,8 +9,9 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pytest
+from scipy import sparse
 
-from genkern import plots
+from genkern import Explanation, plots
 
 matplotlib.use("Agg")
 
@@ -104,6 +105,63 @@ def test_map_draws_on_given_axes_and_tells_twelve_classes_apart() -> None:
 def test_malformed_matrices_are_refused(draw: Any, K: np.ndarray, y: list[int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         draw(K, y)
+
+
+def explanation(x: Any, length: int | None = None, features: int = 3) -> Explanation:
+    """Return an explanation with one feature per contribution and positions of either sign."""
+    rng = np.random.default_rng(2)
+    positions = rng.normal(size=len(x) if length is None else length)
+    contributions = rng.normal(size=features)
+    contributions *= positions.sum() / contributions.sum() if len(positions) else 1.0
+    names = np.array([f"probs[{j},a]" for j in range(features)], dtype=object)
+    table = sparse.csr_array(positions[:, None] * np.eye(1, features))
+    known = positions if len(positions) else None
+    return Explanation("yes", 0.5 + contributions.sum(), 0.5, contributions, names, known, 0.0, table, x)
+
+
+@pytest.mark.parametrize("size", [6, 60, 200, 1000])
+def test_explanation_of_symbols_has_a_bar_and_a_letter_per_position(size: int) -> None:
+    shown = explanation("ab" * (size // 2))
+    ax = plots.explanation(shown)
+    features, bars, *letters = ax.child_axes
+    assert "class 'yes'" in ax.get_title()
+    assert f"{shown.decision:+.2f}" in ax.get_title()
+    assert [text.get_text() for text in features.texts] == [name for name, _ in shown.top(3)][::-1]
+    if size <= 160:
+        np.testing.assert_allclose([bar.get_height() for bar in bars.patches], shown.positions, rtol=1e-12)
+    if size <= 480:
+        assert "".join(text.get_text() for text in letters[0].texts) == shown.x
+        cells = np.asarray(letters[0].images[0].get_array())
+        np.testing.assert_array_equal(cells.ravel()[:size], shown.positions)
+    else:
+        assert not letters
+
+
+@pytest.mark.parametrize(("channels", "lines", "images"), [(1, 1, 1), (3, 3, 1), (12, 0, 1)])
+def test_explanation_of_series_shows_the_channels(channels: int, lines: int, images: int) -> None:
+    x = np.random.default_rng(0).normal(size=(30, channels))
+    x[4, 0] = np.nan
+    _, bars, series = plots.explanation(explanation(x)).child_axes
+    assert (len(series.lines), len(series.images)) == (lines, images)
+    assert bars.get_xlim() == series.get_xlim() == (-0.5, 29.5)
+
+
+def test_explanation_without_positions_shows_features_only_and_as_many_as_wished() -> None:
+    ax = plots.pyplot().subplots()[1]
+    assert plots.explanation(explanation("ab", length=0, features=9), ax, n=4) is ax
+    (features,) = ax.child_axes
+    assert len(features.patches) == 4
+    assert "of 9 features" in features.get_xlabel()
+    with pytest.raises(ValueError, match="'n' parameter of explanation"):
+        plots.explanation(explanation("ab", length=0), n=0)
+
+
+def test_long_names_are_shortened_and_zero_contributions_are_drawn() -> None:
+    shown = explanation("ab", features=2)
+    shown.names[0] = "w3_normalized__chain__components.mean[1,2]"
+    still = Explanation("no", 0.0, 0.0, np.zeros(2), shown.names, np.zeros(2), 0.0, shown.table, "ab")
+    features = plots.explanation(still).child_axes[0]
+    assert max(len(text.get_text()) for text in features.texts) == 26
 
 
 def test_missing_matplotlib_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,10 +17,17 @@ from sklearn.utils.estimator_checks import check_estimator
 import genkern
 from genkern import (
     RBF,
+    AlignedGram,
     BayesNetEstimator,
     BernoulliEstimator,
+    BlockNormalizer,
     CategoricalEstimator,
+    Channels,
+    CharacteristicFeatures,
+    CrossFit,
     DirichletEstimator,
+    EmpiricalMean,
+    EmpiricalMeanMap,
     EqualErrorClassifier,
     ExponentialEstimator,
     FactorialHMMEstimator,
@@ -35,34 +42,51 @@ from genkern import (
     KernelLogisticRegression,
     KernelRidgeClassifierCV,
     KernelSVMClassifierCV,
+    LatentMean,
+    LatentMeanMap,
     LDSEstimator,
     Linear,
     LinearGaussianNetEstimator,
     LogisticMap,
     LogMap,
+    LogOddsWeights,
     Marginalized,
     MarkovChainEstimator,
     MeanMap,
     MixtureEstimator,
+    ModelLogOdds,
     MultinomialEstimator,
+    MultiScale,
+    Nystrom,
+    On,
     PeriodicChainEstimator,
     PlugInClassifier,
     PoissonEstimator,
     Polynomial,
     PositionalChainEstimator,
+    PositionalSpectrum,
+    Posteriors,
     PowerMap,
     ProbabilityProduct,
+    ProposalFeatures,
+    Recode,
+    RegionSpectrum,
     SiteEstimator,
     Spectrum,
+    Standardize,
     StateSpace,
     Store,
     SwitchingLDSEstimator,
     TopScore,
+    UnitTrace,
+    Views,
     VonMisesEstimator,
+    Windows,
 )
 from genkern.embed import ScaleSeries
 
 MODELS = "returns models, which cannot be subtracted or have a shape"
+VIEWS = "returns several views of each object, which cannot be subtracted"
 NO_FEATURES = "gives features where kernel values are due"
 NO_KERNEL = "changes kernel values into those of no kernel (whole numbers, mean zero), which are refused"
 LISTS = "fits on X.tolist(), a list of sequences, for which every length is legal in predict"
@@ -83,6 +107,13 @@ def product(kernel):
 
 
 fitted_models = [("models", FitEach(hmm())), ("gram", Gram(MeanMap(length=5).normalized())), *svc]
+
+
+def views():
+    return Views([("scores", FisherScore(hmm())), ("models", FitEach(hmm()))])
+
+
+two_views = On("scores", Linear().normalized()) + On("models", ProbabilityProduct(length=5).normalized())
 
 CASES = {
     "HMMEstimator": Case(hmm, finish=PlugInClassifier, grid={"estimator__n_states": [1, 2]}),
@@ -255,16 +286,84 @@ CASES = {
     "FisherScore of bags": Case(
         lambda: FisherScore(GaussianEstimator()), SERIES, linear, {"first__estimator__min_covar": [1e-3, 1e-2]}
     ),
+    "FisherScore, blocks": Case(
+        lambda: FisherScore(
+            MixtureEstimator(2, max_iter=3, tol=0), length_norm="length", blocks=["occupancy", "weights"]
+        ),
+        finish=linear,
+        grid={"first__blocks": [None, ["occupancy"]]},
+    ),
+    "BlockNormalizer": Case(
+        lambda: BlockNormalizer(FisherScore(hmm(), "diagonal", blocks=["transitions", "occupancy"])),
+        finish=linear,
+        grid={"first__power": [0.5, 1.0], "first__embedding__estimator__n_states": [1, 2]},
+    ),
+    "BlockNormalizer of words": Case(
+        lambda: BlockNormalizer(Spectrum(2, sparse=True)), SYMBOLS, linear, {"first__embedding__k": [1, 2]}, table=False
+    ),
+    "Standardize": Case(Standardize, (), ()),
+    "Standardize, clipped": Case(
+        lambda: make_pipeline(FisherScore(hmm()), Standardize(clip=3.0)),
+        finish=linear,
+        grid={"first__standardize__min_scale": [0.0, 0.1]},
+        table=False,
+    ),
     "TopScore": Case(lambda: TopScore(hmm()), finish=linear, grid={"first__priors": ["empirical", "uniform"]}),
     "TopScore, standardised": Case(
         lambda: TopScore(hmm(), standardize=True, constant=True, multiclass="pairwise"),
         finish=linear,
         grid={"first__estimator__n_states": [1, 2]},
     ),
+    "ModelLogOdds": Case(lambda: ModelLogOdds(hmm()), finish=linear, grid={"first__priors": ["empirical", "uniform"]}),
+    "CrossFit": Case(
+        lambda: CrossFit(TopScore(hmm()), cv=2),
+        finish=[("svc", SVC(kernel="linear"))],
+        grid={"first__cv": [2, 3], "first__embedding__estimator__n_states": [1, 2]},
+    ),
+    "LogOddsWeights": Case(LogOddsWeights, (), ()),
+    "PositionalSpectrum": Case(
+        lambda: PositionalSpectrum((1, 2)), WINDOWS, linear, {"first__ks": [(1,), (1, 2)]}, table=False
+    ),
+    "RegionSpectrum": Case(RegionSpectrum, SYMBOLS, linear, {"first__n_regions": [1, 2]}, table=False),
     "StateSpace": Case(
         lambda: StateSpace(hmm(), transitions=True, per_class=True, map=PowerMap(0.5)),
         finish=linear,
         grid={"first__apply": ["sum", "time"], "first__map__rho": [0.5, 1.0]},
+    ),
+    "LatentMeanMap": Case(lambda: LatentMeanMap(hmm()), finish=linear, grid={"first__lam_q": [0.5, 2.0]}),
+    "LatentMeanMap, random features of class models": Case(
+        lambda: LatentMeanMap(hmm(), features="fourier", n_components=21, per_class=True),
+        finish=linear,
+        grid={"first__lam_x": [0.5, 2.0]},
+    ),
+    "LatentMeanMap of mixtures": Case(
+        lambda: LatentMeanMap(MixtureEstimator(2, max_iter=3, tol=0), n_components=20),
+        finish=linear,
+        grid={"first__estimator__n_components": [1, 2]},
+    ),
+    "Posteriors": Case(
+        lambda: Posteriors(hmm()),
+        finish=[("gram", Gram(LatentMean().normalized())), *svc],
+        grid={"gram__kernel__kernel__lam_x": [0.5, 2.0]},
+        expected=dict.fromkeys(
+            (
+                "check_pipeline_consistency",
+                "check_estimators_pickle",
+                "check_transformer_data_not_an_array",
+                "check_transformer_general",
+                "check_methods_sample_order_invariance",
+                "check_methods_subset_invariance",
+                "check_fit_idempotent",
+            ),
+            MODELS,
+        ),
+    ),
+    "Gram of posteriors": Case(
+        lambda: Pipeline([("posteriors", Posteriors(hmm())), ("gram", Gram(LatentMean().normalized()))]),
+        finish=svc,
+        grid={"svc__C": [1.0, 10.0]},
+        table=False,
+        kernel=True,
     ),
     "Marginalized": Case(lambda: Marginalized(hmm(), map=LogMap()), finish=linear, grid={"first__order": [1, 2]}),
     "Marginalized, random features": Case(
@@ -275,18 +374,105 @@ CASES = {
     "PowerMap": Case(PowerMap, (), ()),
     "LogMap": Case(LogMap, (), ()),
     "LogisticMap": Case(LogisticMap, (), ()),
+    "MultiScale": Case(
+        lambda: MultiScale(FisherScore(GaussianEstimator())), SERIES, linear, {"first__widths": ["auto", (1, 5)]}
+    ),
+    "Windows": Case(
+        lambda: Windows((1, 3), stride=2), SERIES, fitted_models, {"first__normalize": [False, True]}, table=False
+    ),
     "ScaleSeries": Case(ScaleSeries, SERIES, fitted_models, {"svc__C": [1.0, 10.0]}, table=False),
     "Spectrum": Case(Spectrum, SYMBOLS, linear, {"first__k": [1, 2]}, table=False),
     "Spectrum, sparse": Case(
         lambda: Spectrum(2, sparse=True, normalize="frequency"), SYMBOLS, linear, {"first__k": [1, 2]}, table=False
     ),
+    "EmpiricalMeanMap": Case(
+        lambda: EmpiricalMeanMap(n_components=20),
+        finish=linear,
+        grid={"first__order": [0, 1], "first__lam": [0.5, 2.0]},
+    ),
+    "EmpiricalMeanMap, sparse": Case(
+        lambda: EmpiricalMeanMap(method="sparse"), SYMBOLS, linear, {"first__order": [0, 1]}, table=False
+    ),
+    "Spectrum, gapped": Case(
+        lambda: Spectrum(offsets=(0, 2)), SYMBOLS, linear, {"first__offsets": [(0, 1), (0, 2)]}, table=False
+    ),
+    "Recode": Case(
+        lambda: Recode("a b"), SYMBOLS, [("words", Spectrum(1)), *linear], {"words__k": [1, 2]}, table=False
+    ),
+    "Channels": Case(
+        lambda: Channels({"a": 0.0, "b": 1.0}),
+        SYMBOLS,
+        [("scores", FisherScore(GaussianEstimator())), *linear],
+        {"first__table": [{"a": 0.0, "b": 1.0}, "one-hot"]},
+        table=False,
+    ),
+    "UnitTrace": Case(UnitTrace, (), ()),
+    "CharacteristicFeatures of models": Case(
+        lambda: make_pipeline(FitEach(hmm()), CharacteristicFeatures(1.0, 5, 64)),
+        finish=linear,
+        grid={"first__characteristicfeatures__lam": [0.5, 2.0]},
+        table=False,
+    ),
+    "ProposalFeatures of models": Case(
+        lambda: make_pipeline(FitEach(hmm()), ProposalFeatures(n=64, length=5)),
+        finish=linear,
+        grid={"first__proposalfeatures__rho": [0.5, 1.0]},
+        table=False,
+    ),
+    "Views": Case(
+        views,
+        finish=[("gram", Gram(two_views)), *svc],
+        grid={"first__scores__estimator__n_states": [1, 2], "gram__kernel__right__kernel__kernel__rho": [0.5, 1.0]},
+        expected=dict.fromkeys(
+            (
+                "check_pipeline_consistency",
+                "check_estimators_pickle",
+                "check_transformer_data_not_an_array",
+                "check_transformer_general",
+                "check_methods_sample_order_invariance",
+                "check_methods_subset_invariance",
+                "check_fit_idempotent",
+            ),
+            VIEWS,
+        ),
+    ),
+    "AlignedGram": Case(lambda: AlignedGram(Linear() + RBF(0.1)), (), ()),
+    "AlignedGram of views": Case(
+        lambda: make_pipeline(views(), AlignedGram(two_views)),
+        finish=svc,
+        grid={"first__alignedgram__method": ["joint", "independent"]},
+        table=False,
+        kernel=True,
+    ),
     "Gram(Linear)": Case(lambda: Gram(Linear()), (), ()),
     "Gram(RBF)": Case(lambda: Gram(RBF(0.1)), (), ()),
     "Gram(Polynomial)": Case(lambda: Gram(Polynomial(2, 1.0).normalized()), (), ()),
+    "Gram(RBF), clipped": Case(lambda: Gram(RBF(0.1), psd="clip"), (), ()),
+    "Nystrom(RBF)": Case(lambda: Nystrom(RBF(0.1), 5), (), ()),
+    "Nystrom(RBF), pivots": Case(lambda: Nystrom(RBF(0.1), 5, "pivots"), (), ()),
+    "Nystrom of empirical means": Case(
+        lambda: Nystrom(EmpiricalMean().normalized(), 6),
+        finish=linear,
+        grid={"first__kernel__kernel__lam": [0.5, 2.0], "first__n_landmarks": [4, 8]},
+        table=False,
+    ),
+    "Nystrom of products": Case(
+        lambda: make_pipeline(FitEach(hmm()), Nystrom(ProbabilityProduct(length=5), 6, "pivots")),
+        finish=linear,
+        grid={"first__nystrom__kernel__rho": [0.5, 1.0], "first__nystrom__n_landmarks": [4, 8]},
+        table=False,
+    ),
     "Gram of Fisher scores": Case(
         lambda: make_pipeline(FisherScore(hmm()), Gram(Polynomial(2, 1.0).normalized())),
         finish=svc,
         grid={"svc__C": [1.0, 10.0]},
+        table=False,
+        kernel=True,
+    ),
+    "Gram of empirical means": Case(
+        lambda: Gram(EmpiricalMean().normalized()),
+        finish=svc,
+        grid={"first__kernel__kernel__lam": [0.5, 2.0]},
         table=False,
         kernel=True,
     ),

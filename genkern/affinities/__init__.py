@@ -8,12 +8,14 @@ from genkern.affinities import (
     families,
     gaussian,
     hmm,
+    jeffreys,
     linear_gaussian,
     mixture,
     multinomial,
+    sampled,
     switching,
 )
-from genkern.affinities.how import Expected, How, Power
+from genkern.affinities.how import Expected, How, Jeffreys, Power
 from genkern.affinities.registry import Affinity, affinity
 from genkern.affinities.rules import PairError
 
@@ -21,6 +23,7 @@ __all__ = [
     "Affinity",
     "Expected",
     "How",
+    "Jeffreys",
     "PairError",
     "Power",
     "affinity",
@@ -31,8 +34,10 @@ __all__ = [
     "families",
     "gaussian",
     "hmm",
+    "jeffreys",
     "linear_gaussian",
     "mixture",
     "multinomial",
+    "sampled",
     "switching",
 ]

@@ -101,6 +101,8 @@ def _likeness(model: Model) -> tuple[Any, ...]:
         value = getattr(model, name)
         if isinstance(value, np.ndarray):
             parts.append(value.shape)
+        elif isinstance(value, tuple):
+            parts.append(tuple(part.shape if isinstance(part, np.ndarray) else part for part in value))
         else:
             inner = isinstance(value, Model) and name not in model._shared
             parts.append(_likeness(value) if inner else value)

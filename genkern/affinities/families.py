@@ -42,7 +42,7 @@ def bernoulli_product(P: Bernoulli, Q: Bernoulli, how: Power) -> Floats:
         with np.errstate(divide="ignore"):
             return np.logaddexp(how.rho * np.log(ones), how.rho * np.log(zeros))
 
-    return _crossed(P, Q, terms)
+    return crossed(P, Q, terms)
 
 
 @affinity.register(
@@ -54,14 +54,14 @@ def bernoulli_mean_map(P: Bernoulli, Q: Bernoulli, how: Expected) -> Floats:
     .. math:: \sum_j \log [1 - (1 - e^{-\lambda/2}) (\gamma_j + \gamma'_j - 2\gamma_j\gamma'_j)]
     """
     loss = -math.expm1(-0.5 * how.lam)
-    return _crossed(P, Q, lambda p, q: np.log1p(-loss * (p * (1.0 - q) + q * (1.0 - p))))
+    return crossed(P, Q, lambda p, q: np.log1p(-loss * (p * (1.0 - q) + q * (1.0 - p))))
 
 
 @affinity.register(Exponential, Exponential, Power, reference=f"{JEBARA}, table 1, with the reciprocal")
 def exponential_product(P: Exponential, Q: Exponential, how: Power) -> Floats:
     r"""Return :math:`-\sum_j \log [\rho (1/\beta_j + 1/\beta'_j) (\beta_j \beta'_j)^\rho]`, G + (a, b)."""
     rho = how.rho
-    return _crossed(P, Q, lambda p, q: (1.0 - rho) * (np.log(p) + np.log(q)) - np.log(rho * (p + q)))
+    return crossed(P, Q, lambda p, q: (1.0 - rho) * (np.log(p) + np.log(q)) - np.log(rho * (p + q)))
 
 
 @affinity.register(Exponential, Exponential, Expected, reference="the law of X - Y, an asymmetric Laplace distribution")
@@ -80,7 +80,7 @@ def exponential_mean_map(P: Exponential, Q: Exponential, how: Expected) -> Float
         tails = erfcx(width / p) + erfcx(width / q)
         return np.log(math.sqrt(math.pi) * width * tails / (p + q))
 
-    return _crossed(P, Q, terms)
+    return crossed(P, Q, terms)
 
 
 @affinity.register(Gamma, Gamma, Power, reference=f"{JEBARA}, section 3.2 and table 1")
@@ -99,7 +99,7 @@ def gamma_product(P: Gamma, Q: Gamma, how: Power) -> Floats:
         finite = np.where(a > 0.0, a, 1.0)
         return np.where(a > 0.0, gammaln(finite) + finite * log_b - rho * own, np.inf)
 
-    return _finite(_crossed(P, Q, terms), "shapes are so small", rho)
+    return _finite(crossed(P, Q, terms), "shapes are so small", rho)
 
 
 @affinity.register(Dirichlet, Dirichlet, Power, reference=f"{JEBARA}, section 3, eq. 4 for this family")
@@ -116,7 +116,7 @@ def dirichlet_product(P: Dirichlet, Q: Dirichlet, how: Power) -> Floats:
         logs = _log_beta(np.where(usable, a, 1.0)) - rho * (_log_beta(p) + _log_beta(q))
         return np.where(usable, logs[..., None], np.inf)
 
-    return _finite(_crossed(P, Q, terms), "parameters alpha are so small", rho)
+    return _finite(crossed(P, Q, terms), "parameters alpha are so small", rho)
 
 
 @affinity.register(Geometric, Geometric, Power, reference=f"{JEBARA}, section 3, eq. 4 for this family")
@@ -129,7 +129,7 @@ def geometric_product(P: Geometric, Q: Geometric, how: Power) -> Floats:
             fail = np.log1p(-p) + np.log1p(-q)
         return rho * (np.log(p) + np.log(q)) - np.log(-np.expm1(rho * fail))
 
-    return _crossed(P, Q, terms)
+    return crossed(P, Q, terms)
 
 
 @affinity.register(Poisson, Poisson, Power, reference=f"{JEBARA}, section 3.3; closed for rho = 1/2 and 1, else a sum")
@@ -151,7 +151,7 @@ def poisson_product(P: Poisson, Q: Poisson, how: Power) -> Floats:
             logs = rho * (np.log(p) + np.log(q))
         return log_power_series(logs.ravel(), 2.0 * rho).reshape(logs.shape) - rho * (p + q)
 
-    return _crossed(P, Q, terms)
+    return crossed(P, Q, terms)
 
 
 @affinity.register(VonMises, VonMises, Power, reference=f"{JEBARA}, section 3, eq. 4 for this family")
@@ -169,7 +169,7 @@ def von_mises_product(P: VonMises, Q: VonMises, how: Power) -> Floats:
         resultant = rho * np.sqrt((kappa - kappa2) ** 2 + 4.0 * kappa * kappa2 * turn)
         return _log_bessel(resultant) - rho * (_log_bessel(kappa) + _log_bessel(kappa2))
 
-    return _crossed(P, Q, terms)
+    return crossed(P, Q, terms)
 
 
 @affinity.register(
@@ -196,7 +196,7 @@ def von_mises_mean_map(P: VonMises, Q: VonMises, how: Expected) -> Floats:
             out[some] = _circle_integrals(gap[some], first[some], second[some], how.lam, int(count))
         return out
 
-    return _crossed(P, Q, terms)
+    return crossed(P, Q, terms)
 
 
 def _circle_integrals(gap: Floats, kappa: Floats, kappa2: Floats, lam: float, count: int) -> Floats:
@@ -216,7 +216,7 @@ def _circle_integrals(gap: Floats, kappa: Floats, kappa2: Floats, lam: float, co
     return out
 
 
-def _crossed(P: Any, Q: Any, terms: Callable[..., Floats]) -> Floats:
+def crossed(P: Any, Q: Any, terms: Callable[..., Floats]) -> Floats:
     """Return sums (G + (a, b)) over coordinates of ``terms`` of the fields of every pair, in chunks of rows."""
     if P.n_features != Q.n_features:
         raise ValueError(

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from genkern.affinities.how import Expected, Power
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
+from genkern.core.gaussian_pairs import lanes_of, pair_terms
 from genkern.models.gaussian import Gaussian
 from genkern.validation import Floats
 
 LOG_2PI = math.log(2.0 * math.pi)
 CHUNK = 1 << 16  # numbers in a temporary array: several of them should fit into the processor's cache
-FULL_CHUNK = 1 << 18  # the same for full covariances, where calls cost more than memory
 EPS = float(np.finfo(float).eps)
 
 
@@ -47,7 +47,7 @@ def gaussian_product(P: Gaussian, Q: Gaussian, how: Power) -> Floats:
 
     A singular covariance makes it -inf for rho < 1 and infinite for rho > 1; for rho = 1 the sum must be regular.
     """
-    left, right = _promoted(P, Q)
+    left, right = promoted(P, Q)
     d, rho = left.mean.shape[-1], how.rho
     constant = (0.5 - rho) * d * LOG_2PI - 0.5 * d * math.log(rho)
     if rho == 1.0:
@@ -74,11 +74,11 @@ def gaussian_mean_map(P: Gaussian, Q: Gaussian, how: Expected) -> Floats:
         -\tfrac12 \log|I + \lambda(\Sigma+\Sigma')|
         - \tfrac\lambda2 \delta^T (I + \lambda(\Sigma+\Sigma'))^{-1} \delta, \quad \delta = \mu - \mu'
     """
-    left, right = _promoted(P, Q)
+    left, right = promoted(P, Q)
     return _log_normal(left, right, Spread(1.0, how.lam), how.lam)
 
 
-def _promoted(P: Gaussian, Q: Gaussian) -> tuple[Normals, Normals]:
+def promoted(P: Gaussian, Q: Gaussian) -> tuple[Normals, Normals]:
     """Return both stacks with covariances of the more general kind of the two."""
     if P.mean.shape[-1] != Q.mean.shape[-1]:
         raise ValueError(
@@ -112,14 +112,14 @@ def _log_determinants(normals: Normals) -> Floats:
 
 def _log_normal(left: Normals, right: Normals, spread: Spread, weight: float) -> Floats:
     r"""Return :math:`-\frac12\log|V| - \frac w2 \delta^T V^{-1} \delta`, G + (a, b), in chunks of bounded memory."""
-    *batch, a, d = left.mean.shape
+    *batch, a, _ = left.mean.shape
     b = right.mean.shape[-2]
     g = math.prod(batch)
     out = np.empty((g, a, b))
     terms = _full_terms if left.full else _diagonal_terms
     left, right = _flat(left, g), _flat(right, g)
     skip = None if spread.skip is None else spread.skip.reshape(g, a, b)
-    for some, rows in _chunks(g, a, b * d * d if left.full else b, FULL_CHUNK if left.full else CHUNK):
+    for some, rows in _chunks(g, a, b, CHUNK):
         part = Normals(left.mean[some, rows], left.cov[some, rows], left.full)
         whole = Normals(right.mean[some], right.cov[some], right.full)
         unused = None if skip is None else skip[some, rows]
@@ -191,33 +191,13 @@ def _safe_group(first: Floats, second: Floats) -> int:
 
 
 def _full_terms(left: Normals, right: Normals, spread: Spread) -> tuple[Floats, Floats]:
-    """Return log |V| and the squared Mahalanobis distance, (g, a, b), by Cholesky; NaN where V is singular."""
-    d = left.mean.shape[-1]
-    identity = np.eye(d)
-    v = spread.ridge * identity + spread.scale * (left.cov[:, :, None] + right.cov[:, None])
+    """Return log |V| and the squared Mahalanobis distance, (g, a, b); NaN where V is singular."""
+    shape = (*left.mean.shape[:2], right.mean.shape[1])
+    log_det, square = np.empty(shape), np.empty(shape)
+    for k in range(shape[0]):
+        lanes = lanes_of(right.mean[k], right.cov[k])
+        found = pair_terms(left.mean[k], left.cov[k], lanes, spread.ridge, spread.scale)
+        log_det[k], square[k] = (table[:, : shape[2]] for table in found)
     if spread.skip is not None:
-        v[spread.skip] = identity
-    lower, regular = _cholesky(v)
-    gap = left.mean[:, :, None] - right.mean[:, None]
-    white = np.empty_like(gap)
-    for k in range(d):
-        known = np.einsum("...i,...i->...", lower[..., k, :k], white[..., :k])
-        white[..., k] = (gap[..., k] - known) / lower[..., k, k]
-    pivots = np.diagonal(lower, axis1=-2, axis2=-1)
-    log_det = 2.0 * np.log(pivots).sum(axis=-1)
-    return np.where(regular, log_det, np.nan), (white * white).sum(axis=-1)
-
-
-def _cholesky(v: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return factors of (..., d, d), and where they are regular to rounding; elsewhere the factor is the identity."""
-    d = v.shape[-1]
-    definite = np.ones(v.shape[:-2], dtype=bool)
-    try:
-        lower = np.linalg.cholesky(v)
-    except np.linalg.LinAlgError:  # one singular matrix spoils the batch
-        values = np.linalg.eigvalsh(v)
-        definite = values[..., 0] > d * EPS * values[..., -1]
-        lower = np.linalg.cholesky(np.where(definite[..., None, None], v, np.eye(d)))
-    pivots = np.diagonal(lower, axis1=-2, axis2=-1) ** 2
-    regular = definite & (pivots > d * EPS * np.diagonal(v, axis1=-2, axis2=-1)).all(axis=-1)
-    return np.where(regular[..., None, None], lower, np.eye(d)), regular
+        log_det[spread.skip], square[spread.skip] = 0.0, 0.0
+    return log_det, square

@@ -77,3 +77,31 @@ class Expected(How):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lam", check_number(self.lam, "lam", "Expected"))
+
+
+@dataclass(frozen=True)
+class Jeffreys(How):
+    r"""The symmetric Kullback-Leibler divergence, as the log value :math:`-a\, [KL(p, q) + KL(q, p)]`.
+
+    The exponential is no positive semi-definite kernel in general.
+
+    Parameters
+    ----------
+    a : float, default=1.0
+        Sharpness, positive.
+
+    References
+    ----------
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 7.
+
+    Examples
+    --------
+    >>> from genkern import Gaussian, Jeffreys, affinity
+    >>> float(affinity(Gaussian(0.0, 1.0), Gaussian(2.0, 1.0), Jeffreys()))
+    -4.0
+    """
+
+    a: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "a", check_number(self.a, "a", "Jeffreys", exclusive=True))

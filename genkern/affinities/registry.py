@@ -189,6 +189,7 @@ class Affinity:
         exact: Literal[True, "bound", "sampled"] = True,
         parts: tuple[str, ...] = (),
         values: Callable[..., Floats | None] | None = None,
+        error: Callable[..., float] | None = None,
     ) -> Callable[[Formula], Formula]:
         """Return a decorator that enters a formula into the table.
 
@@ -218,6 +219,9 @@ class Affinity:
         values : callable, optional
             For formulas whose values are cheaper than their logarithms: a function of the same arguments that returns
             the values themselves, or None where they might underflow.
+        error : callable, optional
+            For sampled values: a function of two single models, the ``how`` and, where the formula takes one, the
+            length, that returns the standard error of the log value.
 
         Examples
         --------
@@ -241,7 +245,9 @@ class Affinity:
                     f"affinity.register: {left.__name__} x {right.__name__} under {how.__name__} has the formula "
                     f"{self._rules[key].name!r} already (method={method!r}, length={length!r})."
                 )
-            self._rules[key] = Rule(left, right, how, method, length, title, reference, kind, parts, formula, values)
+            self._rules[key] = Rule(
+                left, right, how, method, length, title, reference, kind, parts, formula, values, error
+            )
             self._found.clear()
             return formula
 
@@ -268,7 +274,10 @@ class Affinity:
         rule, turned = self._find(type(p), type(q), how, _checked(how, length), method)
         first, second = (q, p) if turned else (p, q)
         parts = {part: self.explain(getattr(first, part), getattr(second, part), how) for part in rule.parts}
-        return Explanation(rule.name, rule.reference, rule.kind, parts)
+        if rule.error is None or first.shape or second.shape:
+            return Explanation(rule.name, rule.reference, rule.kind, parts)
+        lengths = () if length is None else (length,)
+        return Explanation(rule.name, rule.reference, rule.kind, parts, rule.error(first, second, how, *lengths))
 
     def _find(self, left: type, right: type, how: How, length: int | None, method: str) -> tuple[Rule, bool]:
         """Return the nearest rule, and whether it is for the reversed pair; the direct one wins a draw."""
@@ -312,7 +321,8 @@ class Affinity:
         methods = ", ".join(sorted({repr(rule.method) for rule in fitting})) or "none"
         return TypeError(
             f"affinity: there is no formula for {pair} with method={method!r}. Methods for this pair: {methods}; "
-            "affinity.table() lists all formulas, affinity.register adds one."
+            "affinity.table() lists all formulas, affinity.register adds one, and Sampled(model, n) compares any two "
+            "models by draws."
         )
 
 
@@ -337,8 +347,8 @@ def needs_length(pair: str) -> ValueError:
     return ValueError(
         f"affinity: {pair} needs length=, the number of observations to compare. Jebara, Kondor & Howard (2004) took "
         "about 10, Mehta & Gray (2010) tried several fixed ones. Try a small one (length=10, or the median length of "
-        "your sequences if they are short): normalised values fall exponentially with it. Or give both models 'stop' "
-        "probabilities, which compares all lengths at once."
+        "your sequences, FitEach's median_length_, if they are short): normalised values fall exponentially with it. "
+        "Or give both models 'stop' probabilities, which compares all lengths at once."
     )
 
 

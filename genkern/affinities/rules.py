@@ -37,6 +37,7 @@ class Rule:
     parts: tuple[str, ...] = field(repr=False)
     formula: Callable[..., Floats] = field(repr=False)
     values: Callable[..., Floats | None] | None = field(repr=False)
+    error: Callable[..., float] | None = field(repr=False)
 
     def block(self, P: Any, Q: Any, how: How, length: int | None) -> Floats:
         """Return G + (a, b) logs for stacks of batch G + (a,) and G + (b,)."""
@@ -74,15 +75,19 @@ class Explanation:
         What its values are.
     parts : dict of str to Explanation
         Formulas it rests on, such as that of the emissions of a hidden Markov model.
+    standard_error : float or None
+        Of the log value of these two models, if it is sampled.
     """
 
     name: str
     reference: str
     kind: str
     parts: dict[str, Explanation]
+    standard_error: float | None = None
 
     def __str__(self) -> str:
-        lines = [f"{self.name} ({self.kind}; {self.reference})"]
+        kind = self.kind if self.standard_error is None else f"{self.kind}, standard error {self.standard_error:.2g}"
+        lines = [f"{self.name} ({kind}; {self.reference})"]
         for part, explanation in self.parts.items():
             lines += [f"  {line}" for line in f"{part}: {explanation}".splitlines()]
         return "\n".join(lines)

@@ -52,24 +52,26 @@ def all_paths(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> Floats
     return _each(P, Q, value)
 
 
-@affinity.register(
-    SwitchingLDS,
-    SwitchingLDS,
-    Power,
-    "all-pairs",
-    length="given",
-    exact="sampled",
-    reference=f"{JEBARA}, all pairs of draws",
-)
-@affinity.register(
-    SwitchingLDS,
-    SwitchingLDS,
-    Expected,
-    "all-pairs",
-    length="given",
-    exact="sampled",
-    reference=f"{JEBARA}, all pairs of draws",
-)
+def _all_pairs_error(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> float:
+    """Return the standard error of the log, from the spread of the means over one model's paths."""
+    logs = _path_kernel(P, Q, how, _drawn(P, length), _drawn(Q, length))
+    values = np.exp(logs - logs.max())
+    spread = sum(values.mean(axis=1 - side).var(ddof=1) / values.shape[side] for side in (0, 1))
+    return float(math.sqrt(spread) / values.mean())
+
+
+def _paired_error(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> float:
+    """Return the standard error of the log, from the spread of the pairs."""
+    logs = _path_kernel(P, Q, how, _drawn(P, length), _drawn(Q, length), paired=True)
+    values = np.exp(logs - logs.max())
+    return float(values.std(ddof=1) / math.sqrt(len(values)) / values.mean())
+
+
+DRAWN: dict[str, Any] = {"length": "given", "exact": "sampled", "reference": f"{JEBARA}, drawn paths"}
+
+
+@affinity.register(SwitchingLDS, SwitchingLDS, Power, "all-pairs", **DRAWN, error=_all_pairs_error)
+@affinity.register(SwitchingLDS, SwitchingLDS, Expected, "all-pairs", **DRAWN, error=_all_pairs_error)
 def all_pairs_of_draws(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> Floats:
     r"""Return the log of :math:`N^{-2} \sum_{ij} k(p(x | q_i), p'(x | q'_j))`, G + (a, b), over drawn paths.
 
@@ -83,18 +85,8 @@ def all_pairs_of_draws(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) 
     return _each(P, Q, value)
 
 
-@affinity.register(
-    SwitchingLDS, SwitchingLDS, Power, "paired", length="given", exact="sampled", reference=f"{JEBARA}, pairs of draws"
-)
-@affinity.register(
-    SwitchingLDS,
-    SwitchingLDS,
-    Expected,
-    "paired",
-    length="given",
-    exact="sampled",
-    reference=f"{JEBARA}, pairs of draws",
-)
+@affinity.register(SwitchingLDS, SwitchingLDS, Power, "paired", **DRAWN, error=_paired_error)
+@affinity.register(SwitchingLDS, SwitchingLDS, Expected, "paired", **DRAWN, error=_paired_error)
 def paired_draws(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> Floats:
     r"""Return the log of :math:`N^{-1} \sum_i k(p(x | q_i), p'(x | q'_i))`, G + (a, b): the paper's estimate.
 

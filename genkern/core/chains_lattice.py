@@ -57,7 +57,7 @@ def _forward(start, steps, q, codes, symbols, lattice):
     first, choices = symbols.first, symbols.choices
     contexts, m = steps.shape[1:]
     k = len(codes) - len(places) + 2
-    spell(codes, 0, (m, k), first, choices, words)
+    spell(codes, 0, m, np.arange(k), first, choices, words)
     for j in range(places[1]):
         alpha[j] = start[words[j]]
     logs[0] = _scale(alpha, places[0], places[1])

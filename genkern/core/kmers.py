@@ -4,7 +4,8 @@ r"""Counts of k-mers in sequences of symbols, dense or sparse.
 
 The word u = u_1 ... u_k stands at index Σ_j u_j m^{k-j}: words are in lexicographic order. A code c >= m stands for
 missing information: some symbol of its members, each as likely. Counted is the expectation, so a window spreads its
-weight 1 evenly over all words it may spell. Sequences shorter than k have no words.
+weight 1 evenly over all words it may spell. Sequences shorter than k have no words. A gapped word reads x_{t + s_1} ...
+x_{t + s_k} at given shifts 0 = s_1 < s_2 < ... instead, and sequences shorter than s_k + 1 have none.
 
 References
 ----------
@@ -31,7 +32,13 @@ MARKED = 1 << 17  # words up to which one bit each fits the first-level cache, a
 
 
 def kmer_counts(
-    codes: Ints, offsets: Ints, m: int, k: int, members: Floats | None = None, dtype: Any = np.float64
+    codes: Ints,
+    offsets: Ints,
+    m: int,
+    k: int,
+    members: Floats | None = None,
+    dtype: Any = np.float64,
+    shifts: Any = None,
 ) -> NDArray[Any]:
     """Return the counts as a dense array.
 
@@ -47,45 +54,57 @@ def kmer_counts(
         0/1: what a code may stand for. Needed where codes are ambiguous.
     dtype : data type, default=float64
         Of the counts. Integers must hold the longest sequence's, and cannot hold the shares of ambiguous windows.
+    shifts : array-like (k,) of int, optional
+        Where a word reads its symbols, rising from 0. The default is 0, ..., k - 1.
 
     Returns
     -------
     ndarray (n, m**k)
     """
     codes, offsets = _check(codes, offsets, m, k)
-    _check_dtype(offsets, k, dtype)
+    reads, span = _check_shifts(shifts, k)
+    _check_dtype(offsets, span, dtype)
     counts = np.empty((len(offsets) - 1, m**k), dtype)
     words: Ints = np.empty(CHUNK, _word_kind(m**k))
-    if not _count_dense(codes, offsets, (m, k), words, counts):
+    if not _count_dense(codes, offsets, (m, k, span), reads, words, counts):
         _refuse_shares(dtype)
         counts[:] = 0
-        spread_dense(codes, offsets, (m, k), *choices_of(codes, offsets, m, members), counts)
+        spread_dense(codes, offsets, (m, span), reads[:k], *choices_of(codes, offsets, m, members), counts)
     return counts
 
 
 def kmer_sparse(
-    codes: Ints, offsets: Ints, m: int, k: int, members: Floats | None = None, dtype: Any = np.float64
+    codes: Ints,
+    offsets: Ints,
+    m: int,
+    k: int,
+    members: Floats | None = None,
+    dtype: Any = np.float64,
+    shifts: Any = None,
 ) -> tuple[NDArray[Any], Ints, Ints]:
     """Return the counts as data, indices and indptr of a CSR matrix (n, m**k), indices sorted; see kmer_counts.
 
     A window of ambiguous symbols that may spell more than 4096 words is refused: its row would not be sparse.
     """
     codes, offsets = _check(codes, offsets, m, k)
-    _check_dtype(offsets, k, dtype)
+    reads, span = _check_shifts(shifts, k)
+    _check_dtype(offsets, span, dtype)
     kind = _index_kind(max(m**k, len(codes)))
     data: NDArray[Any] = np.empty(len(codes), dtype)
     indices: Ints = np.empty(len(codes), kind)
     indptr: Ints = np.zeros(len(offsets), kind)
     words: Ints = np.empty((2, int(np.diff(offsets).max(initial=0))), _word_kind(m**k))
     if m**k <= MARKED:
-        plain = _count_marked(codes, offsets, (m, k), words[0], data, indices, indptr)
+        plain = _count_marked(codes, offsets, (m, k, span), reads, words[0], data, indices, indptr)
     else:
-        plain = _count_sparse(codes, offsets, (m, k, *_digits(m**k)), words, data, indices, indptr)
+        plain = _count_sparse(codes, offsets, (m, k, span, *_digits(m**k)), reads, words, data, indices, indptr)
     if plain:
         # Views: what lies behind was never touched and takes no memory.
         return data[: indptr[-1]], indices[: indptr[-1]], indptr
     _refuse_shares(dtype)
-    shares, indices, indptr = spread_sparse(codes, offsets, m, k, *choices_of(codes, offsets, m, members))
+    shares, indices, indptr = spread_sparse(
+        codes, offsets, (m, span), reads[:k], *choices_of(codes, offsets, m, members)
+    )
     kind = _index_kind(max(m**k, len(shares)))
     return shares.astype(dtype, copy=False), indices.astype(kind), indptr.astype(kind)
 
@@ -102,12 +121,20 @@ def _check(codes: Ints, offsets: Ints, m: int, k: int) -> tuple[Ints, Ints]:
     return np.ascontiguousarray(codes, dtype=np.int32).view(np.uint32), offsets
 
 
-def _check_dtype(offsets: Ints, k: int, dtype: Any) -> None:
+def _check_shifts(shifts: Any, k: int) -> tuple[Ints, int]:
+    """Return where words read, the last place repeated so that there are always four, and how many places they span."""
+    reads = np.arange(k) if shifts is None else np.asarray(shifts, dtype=np.int64)
+    if reads.shape != (k,) or reads[0] != 0 or (np.diff(reads) < 1).any():
+        raise ValueError(f"kmer_counts: shifts must be {k} integers that rise from 0. Got {shifts}.")
+    return np.pad(reads, (0, 3), mode="edge"), int(reads[-1]) + 1
+
+
+def _check_dtype(offsets: Ints, span: int, dtype: Any) -> None:
     """Refuse a data type that could not hold the counts of the longest sequence."""
     kind = np.dtype(dtype)
     if kind.kind not in "fiu":
         raise ValueError(f"kmer_counts: dtype must be of floats or integers. Got {kind}.")
-    most = int(np.diff(offsets).max(initial=0)) - k + 1
+    most = int(np.diff(offsets).max(initial=0)) - span + 1
     largest = np.iinfo(kind).max if kind.kind in "iu" else 2 ** (np.finfo(kind).nmant + 1)
     if most > largest:
         i = int(np.argmax(np.diff(offsets)))
@@ -143,16 +170,23 @@ def _digits(words: int) -> tuple[int, int]:
 
 
 @jit
-def _words(codes, start, count, m, k, words):
+def _four(codes, start, reads):
+    """Return the codes from where the first four of ``reads`` read on, for a window at ``start``."""
+    return codes[start + reads[0] :], codes[start + reads[1] :], codes[start + reads[2] :], codes[start + reads[3] :]
+
+
+@jit
+def _words(codes, start, count, size, reads, words):
     """Set the words of ``count`` windows from a position on; say whether all codes in them are below m.
 
     Loops over windows run in vectors, four symbols at a time, the first time as many as are left over.
     """
+    m, k, span = size
     highest = codes.dtype.type(0)
-    for t in range(start + count, start + count + k - 1 if count else start):
+    for t in range(start + count, start + count + span - 1 if count else start):
         highest = max(highest, codes[t])
     base, first = words.dtype.type(m), (k - 1) % 4 + 1
-    a, b, c, d = codes[start:], codes[start + 1 :], codes[start + 2 :], codes[start + 3 :]
+    a, b, c, d = _four(codes, start, reads)
     if first == 1:
         for t in range(count):
             words[t], highest = a[t], max(highest, a[t])
@@ -166,23 +200,22 @@ def _words(codes, start, count, m, k, words):
         for t in range(count):
             words[t], highest = ((a[t] * base + b[t]) * base + c[t]) * base + d[t], max(highest, a[t])
     for j in range(first, k, 4):
-        at = start + j
-        a, b, c, d = codes[at:], codes[at + 1 :], codes[at + 2 :], codes[at + 3 :]
+        a, b, c, d = _four(codes, start, reads[j:])
         for t in range(count):
             words[t] = (((words[t] * base + a[t]) * base + b[t]) * base + c[t]) * base + d[t]
     return highest < m
 
 
 @jit
-def _count_dense(codes, offsets, size, words, counts):
-    """Set counts, (n, m**k), and return whether no code was ambiguous; size: m, k; words: (CHUNK,)."""
-    m, k = size
+def _count_dense(codes, offsets, size, reads, words, counts):
+    """Set counts, (n, m**k), and return whether no code was ambiguous; size: m, k, span; words: (CHUNK,)."""
+    span = size[2]
     # A small table of integers stays in the cache, and counts are written once, in order.
     table = np.zeros(counts.shape[1], np.int32)
     for i in range(len(offsets) - 1):
-        for start in range(offsets[i], offsets[i + 1] - k + 1, CHUNK):
-            count = min(CHUNK, offsets[i + 1] - k + 1 - start)
-            if not _words(codes, start, count, m, k, words):
+        for start in range(offsets[i], offsets[i + 1] - span + 1, CHUNK):
+            count = min(CHUNK, offsets[i + 1] - span + 1 - start)
+            if not _words(codes, start, count, size, reads, words):
                 return False
             for t in range(count):
                 table[words[t]] += 1
@@ -193,21 +226,21 @@ def _count_dense(codes, offsets, size, words, counts):
 
 
 @jit
-def _count_marked(codes, offsets, size, words, data, indices, indptr):
+def _count_marked(codes, offsets, size, reads, words, data, indices, indptr):
     """Append the words of each sequence as _count_sparse does, without sorting; words: (longest sequence,).
 
     A bit marks each word that occurs. The place of a word among these is the number of marks before its own: those in
     earlier groups of 64, summed up once, and those before it in its group.
     """
-    m, k = size
+    m, k, span = size
     groups = (m**k + 63) // 64
     marks, before = np.zeros(groups, np.uint64), np.empty(groups, np.uint64)
     # Unsigned numbers throughout: as indices they need no care for being negative.
     one, ones, filled = np.uint64(1), ~np.uint64(0), np.uint64(0)
     in_group, group_bits = words.dtype.type(63), words.dtype.type(6)
     for i in range(len(offsets) - 1):
-        count = max(0, offsets[i + 1] - offsets[i] - k + 1)
-        if not _words(codes, offsets[i], count, m, k, words):
+        count = max(0, offsets[i + 1] - offsets[i] - span + 1)
+        if not _words(codes, offsets[i], count, size, reads, words):
             return False
         for t in range(count):
             marks[words[t] >> group_bits] |= one << np.uint64(words[t] & in_group)
@@ -228,17 +261,17 @@ def _count_marked(codes, offsets, size, words, data, indices, indptr):
 
 
 @jit
-def _count_sparse(codes, offsets, size, words, data, indices, indptr):
+def _count_sparse(codes, offsets, size, reads, words, data, indices, indptr):
     """Append the words of each sequence in order, and how often they occur; return whether no code was ambiguous.
 
-    size: m, k, digits, bits of a digit; words: (2, longest sequence).
+    size: m, k, span, digits, bits of a digit; words: (2, longest sequence).
     """
-    m, k, digits, bits = size
+    span, digits, bits = size[2:]
     bins = np.empty(1 << bits, np.int64)
     filled = 0
     for i in range(len(offsets) - 1):
-        count = max(0, offsets[i + 1] - offsets[i] - k + 1)
-        if not _words(codes, offsets[i], count, m, k, words[0]):
+        count = max(0, offsets[i + 1] - offsets[i] - span + 1)
+        if not _words(codes, offsets[i], count, size[:3], reads, words[0]):
             return False
         for digit in range(digits):
             _sort_digit(words[digit % 2], words[1 - digit % 2], count, digit * bits, bins)

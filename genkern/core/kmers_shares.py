@@ -32,19 +32,24 @@ def choices_of(codes: Ints, offsets: Ints, m: int, members: Floats | None) -> tu
     return first.astype(np.int64), choices.astype(np.int64)
 
 
-def spread_sparse(codes: Ints, offsets: Ints, m: int, k: int, first: Ints, choices: Ints) -> tuple[Floats, Ints, Ints]:
-    """Return data, indices and indptr where codes are ambiguous: all spellings, sorted and summed up."""
-    room = _spellings(codes, offsets, k, first)
+def spread_sparse(
+    codes: Ints, offsets: Ints, size: tuple[int, int], reads: Ints, first: Ints, choices: Ints
+) -> tuple[Floats, Ints, Ints]:
+    """Return data, indices and indptr where codes are ambiguous: all spellings, sorted and summed up.
+
+    size: m, places that a word spans; reads: where it reads its k symbols.
+    """
+    room = _spellings(codes, offsets, size[1], reads, first)
     if (room < 0).any():
         i = int(np.argmax(room < 0))
         raise ValueError(
-            f"kmer_sparse: sequence {i} has a window of {k} symbols, from position {-room[i] - 1} on, so ambiguous "
-            f"that it may spell more than {SPELLINGS} words. Take a smaller k, a dense result, or cut the sequence "
-            "there."
+            f"kmer_sparse: sequence {i} has a window of {len(reads)} symbols, from position {-room[i] - 1} on, so "
+            f"ambiguous that it may spell more than {SPELLINGS} words. Take a smaller k, a dense result, or cut the "
+            "sequence there."
         )
     rows = np.repeat(np.arange(len(room)), room)
     words, weights = np.empty(len(rows), dtype=np.int64), np.empty(len(rows))
-    _spell_all(codes, offsets, (m, k), first, choices, words, weights)
+    _spell_all(codes, offsets, size, reads, first, choices, words, weights)
     order = np.lexsort((words, rows))
     rows, words, weights = rows[order], words[order], weights[order]
     new = np.flatnonzero(np.diff(rows, prepend=-1) | np.diff(words, prepend=-1))
@@ -53,24 +58,24 @@ def spread_sparse(codes: Ints, offsets: Ints, m: int, k: int, first: Ints, choic
 
 
 @jit
-def spread_dense(codes, offsets, size, first, choices, counts):
+def spread_dense(codes, offsets, size, reads, first, choices, counts):
     """Add to counts, (n, m**k), the weights of all spellings."""
     words = np.empty(counts.shape[1], np.int64)
     for i in range(len(offsets) - 1):
         for t in range(offsets[i], offsets[i + 1] - size[1] + 1):
-            count = spell(codes, t, size, first, choices, words)
+            count = spell(codes, t, size[0], reads, first, choices, words)
             for s in range(count):
                 counts[i, words[s]] += 1.0 / count
 
 
 @jit
-def spell(codes, at, size, first, choices, words):
-    """Set all words, in order, that the window at a position may spell, and return their number; size: m, k."""
-    m, k = size
+def spell(codes, at, m, reads, first, choices, words):
+    """Set all words, in order, that the window at a position may spell, and return their number."""
     words[0] = 0
     count = 1
-    for t in range(at, at + k):
-        begin, many = first[codes[t]], first[codes[t] + 1] - first[codes[t]]
+    for shift in reads:
+        code = codes[at + shift]
+        begin, many = first[code], first[code + 1] - first[code]
         # From the last word to the first, so that no word is overwritten before it is prolonged.
         for i in range(count - 1, -1, -1):
             word = words[i] * m
@@ -81,26 +86,26 @@ def spell(codes, at, size, first, choices, words):
 
 
 @jit
-def _spell_all(codes, offsets, size, first, choices, words, weights):
+def _spell_all(codes, offsets, size, reads, first, choices, words, weights):
     """Set the spellings of all windows of all sequences, one after the other, and their weights."""
     filled = 0
     for i in range(len(offsets) - 1):
         for t in range(offsets[i], offsets[i + 1] - size[1] + 1):
-            count = spell(codes, t, size, first, choices, words[filled:])
+            count = spell(codes, t, size[0], reads, first, choices, words[filled:])
             for s in range(filled, filled + count):
                 weights[s] = 1.0 / count
             filled += count
 
 
 @jit
-def _spellings(codes, offsets, k, first):
+def _spellings(codes, offsets, span, reads, first):
     """Return the number of spellings of each sequence, or -1 - position of the first window with too many."""
     room = np.zeros(len(offsets) - 1, np.int64)
     for i in range(len(offsets) - 1):
-        for t in range(offsets[i], offsets[i + 1] - k + 1):
+        for t in range(offsets[i], offsets[i + 1] - span + 1):
             count = 1
-            for s in range(t, t + k):
-                count *= first[codes[s] + 1] - first[codes[s]]
+            for shift in reads:
+                count *= first[codes[t + shift] + 1] - first[codes[t + shift]]
                 if count > SPELLINGS:
                     break
             if count > SPELLINGS:

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from genkern.embed.packing import allows_nan, check_estimator_of_models, pack_for
 from genkern.models.base import Model
 from genkern.models.class_mixture import ClassMixture
+from genkern.models.estimator import ModelEstimator
 from genkern.validation import Floats, check_option, check_probabilities
 
 PRIORS = ("empirical", "uniform")
@@ -26,21 +27,57 @@ def fit_class_models(estimator: Any, X: Any, y: Any, priors: Any, who: str) -> C
     ``{label: model}`` of models that are used as they are, or a ``ClassMixture``, whose priors are then used too.
     ``priors`` is "empirical", "uniform", probabilities in the order of the sorted labels, or a dict by label.
     """
+    empirical = isinstance(priors, str) and priors == "empirical"
     if isinstance(estimator, ClassMixture):
-        return estimator
-    if isinstance(estimator, Mapping):
-        classes = np.unique(np.array(list(estimator)))
-        models = [_by_label(estimator, label, "models", who) for label in classes]
-        counts = _count(classes, X, y, who) if isinstance(priors, str) and priors == "empirical" else None
+        if not empirical:
+            raise ValueError(f"{who}: a ClassMixture has priors of its own. Leave the parameter 'priors' out.")
+        given: Mapping[Any, Any] = dict(zip(estimator.labels, estimator.models))
+        priors, empirical = dict(zip(estimator.labels, estimator.priors)), False
+    elif isinstance(estimator, Mapping):
+        given = estimator
     else:
-        chosen = check_estimator_of_models(estimator, who)
-        labels = check_labels(y, who)
-        packed = pack_for(chosen, X)
-        check_consistent_length(X, labels)
-        classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
-        models = [clone(chosen).fit(packed.take(np.flatnonzero(codes == c))).model_ for c in range(len(classes))]
+        return _fit_each_class(check_estimator_of_models(estimator, who), X, y, priors, who)
+    _check_given(given, who)
+    classes = np.unique(np.array(list(given)))
+    counts = _count(classes, X, y, who) if empirical or y is not None else None
+    return ClassMixture({_plain(c): given[_plain(c)] for c in classes}, _check_priors(priors, classes, counts, who))
+
+
+def _fit_each_class(estimator: ModelEstimator, X: Any, y: Any, priors: Any, who: str) -> ClassMixture:
+    """Return a model fitted to the objects of each class."""
+    labels = check_labels(y, who)
+    packed = pack_for(estimator, X)
+    check_consistent_length(X, labels)
+    classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     shares = _check_priors(priors, classes, counts, who)
+    models = [clone(estimator).fit(packed.take(np.flatnonzero(codes == c))).model_ for c in range(len(classes))]
     return ClassMixture({_plain(label): model for label, model in zip(classes, models)}, shares)
+
+
+def _check_given(models: Mapping[Any, Any], who: str) -> None:
+    """Refuse what is no table of models of the same objects."""
+    labels = list(models)
+    if not labels:
+        raise ValueError(f"{who}: the dict of class models is empty. Give one model per label.")
+    if np.array(labels).tolist() != labels:
+        raise TypeError(f"{who}: the labels of class models must be of one kind. Got {', '.join(map(repr, labels))}.")
+    for label, model in models.items():
+        if not isinstance(model, Model):
+            hint = "; give what it has fitted, its model_" if isinstance(model, ModelEstimator) else ""
+            raise TypeError(f"{who}: class {label!r} must have a model. Got {type(model).__name__}{hint}.")
+    alphabets = [_alphabet_of(model) for model in models.values()]
+    for label, alphabet in zip(labels, alphabets):
+        if alphabet != alphabets[0]:
+            raise ValueError(
+                f"{who}: the models of all classes must be over the same alphabet. Class {labels[0]!r} has "
+                f"{alphabets[0]}, class {label!r} {alphabet}; name it when they are fitted, as in "
+                "CategoricalEstimator('dna')."
+            )
+
+
+def _alphabet_of(model: Any) -> Any:
+    """Return the alphabet of what a model emits, None for numbers."""
+    return getattr(getattr(model, "emissions", model), "alphabet", None)
 
 
 def check_labels(y: Any, who: str) -> NDArray[Any]:
@@ -63,8 +100,9 @@ def named_models(fitted: Any) -> list[tuple[str, Any]]:
 def fit_models(estimator: Any, X: Any, y: Any, per_class: bool, who: str) -> Any:
     """Return one model of all objects or, for ``per_class`` and where class models are given, a ClassMixture."""
     if per_class or isinstance(estimator, Mapping):
-        priors = "empirical" if not isinstance(estimator, Mapping) else "uniform"
-        return fit_class_models(estimator, X, y, priors, who)
+        if isinstance(estimator, Mapping):
+            return fit_class_models(estimator, X, None, "uniform", who)
+        return fit_class_models(estimator, X, y, "empirical", who)
     if isinstance(estimator, Model):
         return estimator
     return clone(check_estimator_of_models(estimator, who)).fit(X).model_

@@ -56,7 +56,7 @@ def _refuse_large(model: Any, packed: Packed, symbols: Any) -> None:
     if packed.alphabet is None:
         raise ValueError(
             "FisherScore: information='exact' enumerates all objects, so it needs a model of symbols. "
-            f"{type(model).__name__} is a model of numbers; use information='complete' or 'empirical'."
+            f"{type(model).__name__} has no alphabet here; use information='complete' or 'empirical'."
         )
     total = sum(packed.alphabet.size ** int(n) for n in symbols)
     if total > MAX_OUTCOMES:

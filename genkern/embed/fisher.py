@@ -15,7 +15,8 @@ from genkern.embed.blocks import blas, stream
 from genkern.embed.class_models import fit_models, takes_nan
 from genkern.embed.enumeration import exact_information
 from genkern.embed.packing import pack_for
-from genkern.embed.whitening import Blocks, inverse_root, inverse_scale, whitener_of
+from genkern.embed.score_blocks import layout_of, scores_of
+from genkern.embed.whitening import Blocks, inverse_root, inverse_scale, restrict, whitener_of
 from genkern.models.base import COORDINATES
 from genkern.models.information import complete_information
 from genkern.objects import Packed, remember_width
@@ -62,6 +63,13 @@ class FisherScore(TransformerMixin, BaseEstimator):
         scores are those of the marginal :math:`\sum_c \alpha_c\, p(x | \theta_c)` in all its parameters, the priors
         among them. The posterior of the labels is then an affine function of the features (Jaakkola & Haussler's
         Theorem 1).
+    blocks : list of str, optional
+        Which blocks of scores are kept, in this order: "start", "transitions", "weights", "means", "variances" (also
+        of full covariances), else a parameter's own name ("probs", "rate", "stop"); "priors" of classes, a node's
+        name for networks of tables. The information is then that of the kept parameters, the others being known.
+        "occupancy" adds how often states (of a hidden Markov model, of each chain of a factorial one), components (of
+        a mixture; pairs of state and component if emissions are mixtures), regimes or classes are expected to be
+        visited, neither centred nor whitened. The default is all parameters, without occupancy.
 
     Attributes
     ----------
@@ -70,14 +78,21 @@ class FisherScore(TransformerMixin, BaseEstimator):
     whitener_ : Whitener
         The map W, block by block.
     n_features_out_ : int
-        The number p of features, one per parameter.
+        The number p of features, one per kept parameter and visited state.
+    blocks_ : dict of str to slice
+        The features of each block. With ``blocks=None`` parameters stay in the model's order, and a block whose
+        parameters are not adjacent there has an index array instead.
 
     Notes
     -----
     The root W keeps column j as close as possible to parameter j (``whitening.inverse_root``), so that
     features carry the names of parameters. Parameters without information (a probability of one, a state that
-    is never visited)
-    and, in ratio coordinates, those of infinite information (a probability of zero) have zero columns.
+    is never visited) and, in ratio coordinates, those of infinite information (a probability of zero) have zero
+    columns.
+
+    At a maximum of the likelihood the scores of the training objects sum to zero, so that training and new objects
+    differ in law; visits do not have this defect, which is why they help learners. ``BlockNormalizer`` brings the
+    blocks to a common scale.
 
     Jaakkola & Haussler's kernels are inner products of these features; their quadratic kernel
     :math:`(1 + U_x^T I^{-1} U_{x'})^2` is ``Polynomial(degree=2, offset=1)`` on top.
@@ -109,6 +124,7 @@ class FisherScore(TransformerMixin, BaseEstimator):
         ridge: float = 1e-3,
         n_jobs: int | None = None,
         per_class: bool = False,
+        blocks: Any = None,
     ):
         self.estimator = estimator
         self.information = information
@@ -117,6 +133,7 @@ class FisherScore(TransformerMixin, BaseEstimator):
         self.ridge = ridge
         self.n_jobs = n_jobs
         self.per_class = per_class
+        self.blocks = blocks
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model, if it is not given, and its information.
@@ -134,23 +151,10 @@ class FisherScore(TransformerMixin, BaseEstimator):
         self._check_options()
         remember_width(self, X, reset=True)
         self.model_ = fit_models(self.estimator, X, y, self.per_class, "FisherScore")
-        packed = pack_for(self.model_, X)
-        self.n_features_out_ = len(self.model_.parameter_names)
-        if self.information == "identity":
-            blocks: Blocks = [(np.arange(self.n_features_out_), np.ones(self.n_features_out_))]
-        elif self.information == "empirical":
-            moment = _ridged(self._second_moment(packed), self.ridge)
-            blocks = [(np.arange(len(moment)), inverse_root(moment, RCOND_EMPIRICAL))]
-        elif self.information == "exact":
-            moment = exact_information(self.model_, packed, self.coordinates, self.n_jobs)
-            blocks = [(np.arange(len(moment)), inverse_root(moment, RCOND_EXACT))]
-        else:
-            pairs = complete_information(self.model_, packed.lengths, self.coordinates)
-            if self.information == "complete":
-                blocks = [(index, inverse_root(matrix, RCOND_EXACT)) for index, matrix in pairs]
-            else:
-                blocks = [(index, inverse_scale(np.diagonal(matrix))) for index, matrix in pairs]
-        self.whitener_ = whitener_of(blocks)
+        self._layout = layout_of(self.model_, self.blocks)
+        self.blocks_ = self._layout.blocks
+        self.n_features_out_ = len(self._layout.source)
+        self.whitener_ = whitener_of(self._roots(pack_for(self.model_, X)))
         if self.whitener_.is_zero:
             warnings.warn(
                 "FisherScore: the model has no information about its parameters, so all features are zero. Is "
@@ -181,7 +185,7 @@ class FisherScore(TransformerMixin, BaseEstimator):
         return features
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the model's parameters, one per feature.
+        """Return the names of parameters, and ``occupancy[state]`` for visits.
 
         Parameters
         ----------
@@ -193,7 +197,7 @@ class FisherScore(TransformerMixin, BaseEstimator):
         names : ndarray of shape (p,) of str
         """
         check_is_fitted(self, "model_")
-        return np.array(self.model_.parameter_names, dtype=object)
+        return np.array(self._layout.names, dtype=object)[self._layout.source]
 
     def _check_options(self) -> None:
         check_option(self.information, INFORMATION, "information", "FisherScore")
@@ -208,15 +212,37 @@ class FisherScore(TransformerMixin, BaseEstimator):
                 "moment. Use coordinates='softmax'."
             )
 
+    def _roots(self, packed: Packed) -> Blocks:
+        """Return the blocks of the map W: roots of the information of the kept scores, ones for visits."""
+        source = self._layout.source
+        own, rest = np.flatnonzero(source >= 0), np.flatnonzero(source < 0)
+        visits: Blocks = [(rest, np.ones(len(rest)))] if len(rest) else []
+        if len(own) == 0:
+            return visits
+        if self.information == "identity":
+            return [(own, np.ones(len(own))), *visits]
+        if self.information == "empirical":
+            moment = self._second_moment(packed)[np.ix_(own, own)]
+            return [(own, inverse_root(_ridged(moment, self.ridge), RCOND_EMPIRICAL)), *visits]
+        if self.information == "exact":
+            matrix = exact_information(self.model_, packed, self.coordinates, self.n_jobs)
+            pairs: Blocks = [(np.arange(len(matrix)), matrix)]
+        else:
+            pairs = complete_information(self.model_, packed.lengths, self.coordinates)
+        kept = restrict(pairs, source, len(self._layout.names))
+        if self.information == "diagonal":
+            return [*((index, inverse_scale(np.diagonal(block))) for index, block in kept), *visits]
+        return [*((index, inverse_root(block, RCOND_EXACT)) for index, block in kept), *visits]
+
     def _scores(self, packed: Packed) -> Iterator[tuple[slice, Floats]]:
         """Yield the scores of consecutive blocks of objects, whatever n_jobs in the same order."""
 
         def work(block: Packed) -> Floats:
-            scores: Floats = self.model_.log_prob_grad(block, self.coordinates)
+            scores = scores_of(self.model_, block, self.coordinates, self._layout.source)
             return scores / block.lengths[:, None] ** power if power else scores
 
         power = LENGTH_POWER[self.length_norm]
-        return stream(work, packed, self.n_features_out_, self.n_jobs)
+        return stream(work, packed, len(self._layout.names), self.n_jobs)
 
     def _second_moment(self, packed: Packed) -> Floats:
         """Return the mean (p, p) of the outer products of the scores."""

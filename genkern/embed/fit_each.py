@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -37,6 +38,9 @@ class FitEach(TransformerMixin, BaseEstimator):
     estimator_ : estimator
         The estimator with the alphabet of all objects given to ``fit``, which learns nothing else: the models
         of new objects must be over the same symbols to be comparable.
+    median_length_ : int
+        The median number of observations of the objects given to ``fit``: a ``length`` to try for kernels between
+        models of short sequences.
 
     Notes
     -----
@@ -79,7 +83,9 @@ class FitEach(TransformerMixin, BaseEstimator):
             raise TypeError(f"FitEach: 'store' must be a Store or None. Got {type(self.store).__name__}.")
         remember_width(self, X, reset=True)
         resolved = clone(check_estimator_of_models(self.estimator, "FitEach").resolve(X))
-        self._event = pack_for(resolved, X).values.shape[1:]
+        packed = pack_for(resolved, X)
+        self._event = packed.values.shape[1:]
+        self.median_length_ = int(np.median(packed.lengths))
         self.estimator_ = resolved
         return self
 

@@ -8,12 +8,19 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.kernel_approximation import RBFSampler
 
 from genkern.embed.maps import ElementMap
-from genkern.embed.marginalized_points import expected_points, moments_of, refuse_missing, symbol_shares
+from genkern.embed.marginalized_points import (
+    emissions_of,
+    expected_counts,
+    expected_points,
+    moments_of,
+    refuse_missing,
+    refuse_windows,
+    symbol_shares,
+)
+from genkern.embed.random_features import draw_waves, fourier_features
 from genkern.embed.states import StateEmbedding, flat_rows, indices, pair_offsets, pair_posteriors, posteriors
-from genkern.models.categorical import Categorical
 from genkern.models.hmm import HMM
 from genkern.models.mixture import Mixture
 from genkern.objects import Packed
@@ -126,12 +133,11 @@ class Marginalized(StateEmbedding):
     def _names(self, model: Any, packed: Packed) -> list[str]:
         states = indices([_n_states(model, self.order)], self.order)
         if packed.alphabet is not None:
-            if packed.values.ndim > 1:
-                raise TypeError(f"Marginalized: {type(_emissions(model)).__name__} emits windows, not single symbols.")
+            refuse_windows(model, packed, "Marginalized")
             words = [",".join(map(str, word)) for word in product(packed.alphabet.symbols, repeat=self.order)]
             return [f"count[{state},{word}]" for state in states for word in words]
         if self.features == "mean":
-            moments_of(_emissions(model))
+            moments_of(emissions_of(model))
         if self.features == "rbf" and not issparse(packed.values):
             refuse_missing(packed, "Marginalized", "features='rbf'")
         columns = self.n_components if self.features == "rbf" else self.order * packed.values.shape[1]
@@ -160,17 +166,14 @@ class Marginalized(StateEmbedding):
 
     def _symbol_features(self, model: Any, packed: Packed) -> Floats:
         """Return counts (n_objects, S, m ** order)."""
-        leaf = _emissions(model)
-        if self.order == 1 and self.apply == "sum" and isinstance(leaf, Categorical):
-            prefix = "emissions" if isinstance(model, HMM) else "components"
-            counts = leaf.probs * model.statistics(packed)[f"{prefix}.probs"]
-            return self._finish(counts, packed.lengths, self.normalize)
+        if self.order == 1 and self.apply == "sum":
+            return self._finish(expected_counts(model, packed, "Marginalized"), packed.lengths, self.normalize)
         weights, ends, positions = self._places(model, packed)
         assert packed.alphabet is not None
         m, codes = packed.alphabet.size, packed.values
         term, word = np.arange(len(weights)), np.zeros(len(weights), np.int64)
         terms = weights.reshape(len(weights), *[_n_states(model, self.order)] * self.order)
-        shares = symbol_shares(leaf, packed.alphabet)
+        shares = symbol_shares(emissions_of(model), packed.alphabet)
         for axis, position in enumerate(positions):
             # one term for each symbol that the code may stand for
             each, symbol = np.nonzero(packed.alphabet.members[codes[position[term]]])
@@ -195,7 +198,7 @@ class Marginalized(StateEmbedding):
 
     def _point_features(self, model: Any, packed: Packed) -> Floats:
         """Return shares of (pairs of) states, and weighted deviations from their means or points."""
-        leaf, rows = _emissions(model), packed.n_objects
+        leaf, rows = emissions_of(model), packed.n_objects
         weights, ends, positions = self._places(model, packed)
         points = expected_points(leaf, packed, "Marginalized")
         if self.features == "mean":
@@ -216,11 +219,8 @@ class Marginalized(StateEmbedding):
         refuse_missing(packed, "Marginalized", "features='rbf'")
         weights, ends, positions = self._places(model, packed)
         points = np.concatenate([packed.values[position] for position in positions], axis=1)
-        sampler = RBFSampler(gamma=self.lam / 2, n_components=self.n_components, random_state=self.random_state)
-        sampler.fit(np.zeros((1, points.shape[1])))
-        waves = np.sqrt(2.0 / self.n_components) * np.cos(
-            _each_row_alone(points, sampler.random_weights_) + sampler.random_offset_
-        )
+        drawn = draw_waves(points.shape[1], self.lam, self.n_components, self.random_state)
+        waves = fourier_features(points, *drawn)
         if self.apply == "time":
             return self._sum(weights[:, :, None] * waves[:, None, :], ends, self.normalize)
         sums = [weights[a:b].T @ waves[a:b] for a, b in pairwise(ends.tolist())]
@@ -232,14 +232,6 @@ class Marginalized(StateEmbedding):
         return tags
 
 
-def _each_row_alone(points: Floats, weights: Floats) -> Floats:
-    """Return the product of points (P, d) and weights (d, D), a row of which does not depend on the others."""
-    total = np.zeros((len(points), weights.shape[1]))
-    for column, row in zip(points.T, weights):
-        total += column[:, None] * row
-    return total
-
-
 def _n_states(model: Any, order: int) -> int:
     """Return the number of states, refusing models that do not emit observations from discrete states."""
     if isinstance(model, HMM):
@@ -248,7 +240,3 @@ def _n_states(model: Any, order: int) -> int:
         return model.n_components
     wanted = "an HMM or a Mixture" if order == 1 else "an HMM, for pairs of states,"
     raise TypeError(f"Marginalized: needs {wanted} at order {order}. Got {type(model).__name__}.")
-
-
-def _emissions(model: Any) -> Any:
-    return model.emissions if isinstance(model, HMM) else model.components

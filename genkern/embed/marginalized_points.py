@@ -6,11 +6,54 @@ from typing import Any
 
 import numpy as np
 
+from genkern.embed.states import posteriors
 from genkern.intake import locate
+from genkern.models.categorical import Categorical
 from genkern.models.gaussian import Gaussian
+from genkern.models.hmm import HMM
 from genkern.models.mixture import Mixture
 from genkern.objects import Alphabet, Packed
 from genkern.validation import Floats
+
+
+def emissions_of(model: Any) -> Any:
+    """Return what the states of an HMM or the components of a mixture emit; None for other models."""
+    return getattr(model, "emissions", getattr(model, "components", None))
+
+
+def refuse_windows(model: Any, packed: Packed, who: str) -> None:
+    """Raise if observations are not single symbols."""
+    if packed.values.ndim > 1:
+        raise TypeError(f"{who}: {type(emissions_of(model)).__name__} emits windows, not single symbols.")
+
+
+def expected_counts(model: Any, packed: Packed, who: str) -> Floats:
+    """Return how often each state is expected to have emitted each symbol, (n_objects, S, m).
+
+    An ambiguous symbol counts for its members by their posterior probability.
+    """
+    leaf, alphabet, codes = emissions_of(model), packed.alphabet, packed.values
+    assert alphabet is not None
+    if isinstance(leaf, Categorical):
+        prefix = "emissions" if isinstance(model, HMM) else "components"
+        return leaf.probs * model.statistics(packed)[f"{prefix}.probs"]
+    if leaf is None and (unknown := np.flatnonzero(codes >= alphabet.size)).size:
+        index, position = locate(packed.offsets, int(unknown[0]))
+        symbol = alphabet.decode(codes[unknown[:1]])[0]
+        raise ValueError(
+            f"{who}: object {index}, position {position} is the ambiguous symbol {symbol!r}, which "
+            f"{type(model).__name__} does not share out among its members. Use its to_hmm()."
+        )
+    rows, width = packed.n_objects, len(alphabet.members)
+    cells = packed.owners * width + codes
+    gamma = posteriors(model, packed)
+    by_code: Floats = np.stack([np.bincount(cells, g, rows * width).reshape(rows, width) for g in gamma.T], axis=1)
+    counts = by_code[..., : alphabet.size]
+    if codes.max() >= alphabet.size:
+        shares = symbol_shares(leaf, alphabet)
+        for code in range(alphabet.size, width):
+            counts = counts + by_code[..., code, None] * shares[code]
+    return counts
 
 
 def symbol_shares(leaf: Any, alphabet: Alphabet) -> Floats:
@@ -63,5 +106,5 @@ def refuse_missing(packed: Packed, who: str, what: str) -> None:
         index, position = locate(packed.offsets, row)
         raise ValueError(
             f"{who}: object {index}, position {position}, column {column} is NaN, but {what} cannot take missing "
-            "entries. Fill it in, or use Gaussian emissions with features='mean' or 'raw'."
+            "entries. Fill it in, or use Marginalized with Gaussian emissions and features='mean' or 'raw'."
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import product
+from collections.abc import Sequence
+from itertools import pairwise, product
 from typing import Any, Self
 
 import numpy as np
@@ -20,14 +21,15 @@ DENSE_WORDS = 4096  # spectra with more words are sparse unless asked otherwise
 
 
 class Spectrum(TransformerMixin, BaseEstimator):
-    r"""How often each word of k symbols occurs.
+    r"""How often each word of k symbols occurs, contiguous or with gaps.
 
-    .. math:: \phi_w(x) = \#\{t : x_t x_{t+1} \dots x_{t+k-1} = w\}
+    .. math:: \phi_w(x) = \#\{t : x_{t+o_1} x_{t+o_2} \dots x_{t+o_k} = w\}, \qquad o = (0, 1, \dots, k - 1)
+              \text{ by default}
 
     Parameters
     ----------
     k : int, default=3
-        Length of the words.
+        Length of the words, where no ``offsets`` are given.
     alphabet : str, int, sequence or Alphabet, optional
         The symbols: "dna", "rna", "protein", an explicit list, or (default) those of all objects given to ``fit``.
     sparse : bool or "auto", default="auto"
@@ -39,21 +41,31 @@ class Spectrum(TransformerMixin, BaseEstimator):
         products of such counts overflow, so that learners and kernels want floats. Counts that the type cannot hold,
         and integers together with ``normalize`` or ambiguous symbols, are refused.
 
+    offsets : sequence of int, optional
+        Where a word reads its symbols, rising from 0: (0, 3) counts the pairs of symbols three positions apart,
+        (0, 1, 4) triples with a gap of two. These say how many symbols a word has; ``k`` is not used.
+
     Attributes
     ----------
     alphabet_ : Alphabet
         The m symbols.
+    offsets_ : tuple of int
+        Where the k symbols of a word are read.
     n_features_out_ : int
         The number of words, m ** k.
 
     Notes
     -----
     A word with ambiguous symbols counts for all words that it may spell, in equal parts that sum to one. Objects
-    shorter than k have no words and a row of zeros, whatever ``normalize``.
+    shorter than a word with its gaps have none and a row of zeros, whatever ``normalize``.
+
+    The roots of the frequencies of words, ``Spectrum(normalize="frequency")`` and ``PowerMap(0.5)``, have the
+    Bhattacharyya kernel as inner product.
 
     References
     ----------
     Leslie, Eskin & Noble (2002), The spectrum kernel: a string kernel for SVM protein classification.
+    Leslie & Kuang (2004), Fast string kernels using inexact matching for protein sequences, section 3.1 (gaps).
 
     Examples
     --------
@@ -64,6 +76,11 @@ class Spectrum(TransformerMixin, BaseEstimator):
     >>> spectrum.transform(["abba", "bbb"])
     array([[0., 1., 1., 1.],
            [0., 0., 0., 2.]])
+    >>> gapped = Spectrum(offsets=(0, 2)).fit(["abba", "ab"])
+    >>> gapped.get_feature_names_out()
+    array(['a.a', 'a.b', 'b.a', 'b.b'], dtype=object)
+    >>> gapped.transform(["abba"])
+    array([[0., 1., 1., 0.]])
     """
 
     def __init__(
@@ -73,12 +90,14 @@ class Spectrum(TransformerMixin, BaseEstimator):
         sparse: bool | str = "auto",
         normalize: str | None = None,
         dtype: Any = np.float64,
+        offsets: Sequence[int] | None = None,
     ):
         self.k = k
         self.alphabet = alphabet
         self.sparse = sparse
         self.normalize = normalize
         self.dtype = dtype
+        self.offsets = offsets
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the alphabet, if it is not given.
@@ -93,7 +112,7 @@ class Spectrum(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        k = check_int(self.k, "k", "Spectrum", 1)
+        offsets = self._check_offsets()
         if not isinstance(self.sparse, bool):
             check_option(self.sparse, ("auto",), "sparse", "Spectrum, if not a bool,")
         if self.normalize is not None:
@@ -104,7 +123,7 @@ class Spectrum(TransformerMixin, BaseEstimator):
                 )
         remember_width(self, X, reset=True)
         known: Any = pack_symbols(X, self.alphabet, "Spectrum").alphabet
-        self.alphabet_, self.n_features_out_ = known, known.size**k
+        self.alphabet_, self.offsets_, self.n_features_out_ = known, offsets, known.size ** len(offsets)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -123,18 +142,18 @@ class Spectrum(TransformerMixin, BaseEstimator):
         remember_width(self, X, reset=False)
         packed = pack_symbols(X, self.alphabet_, "Spectrum")
         members = self.alphabet_.members if self.alphabet_.ambiguities else None
-        arguments = (packed.values, packed.offsets, self.alphabet_.size, self.k, members)
-        if self.sparse is True or (self.sparse == "auto" and self.n_features_out_ > DENSE_WORDS):
-            shape = (packed.n_objects, self.n_features_out_)
-            counts: Any = sparse.csr_matrix(kmer_sparse(*arguments, dtype=self.dtype), shape=shape)
-        else:
-            counts = kmer_counts(*arguments, dtype=self.dtype)
+        large = self.sparse is True or (self.sparse == "auto" and self.n_features_out_ > DENSE_WORDS)
+        count: Any = kmer_sparse if large else kmer_counts
+        size, k = self.alphabet_.size, len(self.offsets_)
+        counts = count(packed.values, packed.offsets, size, k, members, self.dtype, self.offsets_)
+        if large:
+            counts = sparse.csr_matrix(counts, shape=(packed.n_objects, self.n_features_out_))
         if self.normalize is None:
             return counts
         return scale_rows(counts, norm="l1" if self.normalize == "frequency" else "l2", copy=False)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the words, one per feature; symbols that are no single characters are joined by commas.
+        """Return the words, one per feature: a dot per place of a gap, commas if symbols are no single characters.
 
         Parameters
         ----------
@@ -148,7 +167,18 @@ class Spectrum(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "alphabet_")
         symbols = [str(symbol) for symbol in self.alphabet_.symbols]
         between = "" if all(len(symbol) == 1 for symbol in symbols) else ","
-        return np.array([between.join(word) for word in product(symbols, repeat=self.k)], dtype=object)
+        gaps = ["." * (gap - 1) for gap in np.diff(self.offsets_, prepend=-1)]
+        words = product(symbols, repeat=len(gaps))
+        return np.array([between.join(map("".join, zip(gaps, word))) for word in words], dtype=object)
+
+    def _check_offsets(self) -> tuple[int, ...]:
+        """Return where words read their symbols."""
+        if self.offsets is None:
+            return tuple(range(check_int(self.k, "k", "Spectrum", 1)))
+        offsets = tuple(check_int(offset, "offsets", "Spectrum", 0) for offset in self.offsets)
+        if not offsets or offsets[0] != 0 or any(a >= b for a, b in pairwise(offsets)):
+            raise ValueError(f"The 'offsets' parameter of Spectrum must rise from 0. Got {self.offsets!r} instead.")
+        return offsets
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -54,6 +54,7 @@ class StateEmbedding(TransformerMixin, BaseEstimator):
         remember_width(self, X, reset=True)
         fitted = fit_models(self.estimator, X, y, self.per_class, who)
         packed = pack_for(fitted, X)
+        self._learn(packed)
         self._names_by_model = [
             [prefix + name for name in self._names(model, packed)] for prefix, model in named_models(fitted)
         ]
@@ -102,6 +103,9 @@ class StateEmbedding(TransformerMixin, BaseEstimator):
 
     def _check_options(self) -> None:
         """Check the options beyond those that all have."""
+
+    def _learn(self, packed: Packed) -> None:
+        """Learn from the objects what features need beyond the models."""
 
     def _names(self, model: Any, packed: Packed) -> list[str]:
         """Return the names of the features of one model, refusing models that have none."""

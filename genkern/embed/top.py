@@ -13,13 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 from genkern.embed.blocks import gather, stream
 from genkern.embed.class_models import fit_class_models, takes_nan
 from genkern.embed.packing import pack_for
+from genkern.embed.standardize import MIN_SCALE, learn_scale
+from genkern.models import natural
 from genkern.models.base import COORDINATES
 from genkern.models.class_mixture import ClassMixture, refuse_impossible
+from genkern.models.mixture import Mixture
 from genkern.objects import Packed, remember_width
 from genkern.validation import Floats, check_number, check_option
 
 MULTICLASS = ("one-vs-rest", "pairwise")
-CONSTANT = 1e-12  # a feature that varies less, relative to its mean and to the feature that varies most, is a constant
 
 
 class TopScore(TransformerMixin, BaseEstimator):
@@ -36,7 +38,7 @@ class TopScore(TransformerMixin, BaseEstimator):
     ----------
     estimator : estimator, dict or ClassMixture
         What is fitted, as a clone, to the objects of each class; or ``{label: model}``, models that are used as they
-        are, or a ``ClassMixture``, with its priors and its order of classes.
+        are, or a ``ClassMixture``, with its priors.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the order of
         the sorted labels or by label.
@@ -47,9 +49,11 @@ class TopScore(TransformerMixin, BaseEstimator):
         :math:`r_j = P(j | x, \text{not } c)`. "pairwise": the log-odds against the last class and all
         :math:`\nabla \ell_c`, once: fewer by a factor of the number of classes.
     standardize : bool, default=False
-        Give features mean zero and variance one over the training objects, and drop those that do not vary.
-    coordinates : {"softmax", "ratio", "sqrt", "raw"}, default="softmax"
-        Of probabilities, see ``genkern.models.simplex``. Tsuda et al. use "ratio" for hidden Markov models.
+        Give features mean zero and variance one over the training objects, and leave out those that hardly vary, as
+        ``Standardize()`` does.
+    coordinates : {"softmax", "ratio", "sqrt", "raw", "natural"}, default="softmax"
+        Of probabilities, see ``genkern.models.simplex``. Tsuda et al. use "ratio" for hidden Markov models and
+        "natural" (see ``genkern.models.natural``) for mixtures of isotropic Gaussians, for which alone it is.
     constant : bool, default=False
         Keep derivatives that are the same for all objects, which only add a constant to the kernel: that in the prior
         of two classes, :math:`1 / (\alpha (1 - \alpha))`, or in the logit of the own prior, 1.
@@ -67,6 +71,8 @@ class TopScore(TransformerMixin, BaseEstimator):
     n_features_out_ : int
     mean_, scale_ : ndarray of shape (n_features_out_,)
         Of the training features, with ``standardize``.
+    dropped_ : ndarray of str
+        Names of the features that are left out because they hardly vary.
 
     Notes
     -----
@@ -79,7 +85,7 @@ class TopScore(TransformerMixin, BaseEstimator):
     References
     ----------
     Tsuda, Kawanabe, Rätsch, Sonnenburg & Müller (2002), A new discriminative kernel from probabilistic models,
-    eq. 4.2-4.4.
+    eq. 4.2-4.6, and 5.1-5.2 for mixtures, A.1-A.6 for hidden Markov models.
 
     Examples
     --------
@@ -126,7 +132,7 @@ class TopScore(TransformerMixin, BaseEstimator):
         self
         """
         check_option(self.multiclass, MULTICLASS, "multiclass", "TopScore")
-        check_option(self.coordinates, COORDINATES, "coordinates", "TopScore")
+        check_option(self.coordinates, (*COORDINATES, "natural"), "coordinates", "TopScore")
         check_number(self.v_max, "v_max", "TopScore", exclusive=True)
         remember_width(self, X, reset=True)
         self.model_ = fit_class_models(self.estimator, X, y, self.priors, "TopScore")
@@ -136,7 +142,10 @@ class TopScore(TransformerMixin, BaseEstimator):
         self._names = np.array(self._all_names(), dtype=object)
         self._kept = np.arange(len(self._names))
         if self.standardize:
-            self._learn_scale(pack_for(self.model_, X))
+            blocks = stream(self._tangents, pack_for(self.model_, X), len(self._names), self.n_jobs)
+            scale = learn_scale((block for _, block in blocks), MIN_SCALE, "TopScore")
+            self._kept, self.mean_, self.scale_ = scale
+        self.dropped_ = np.delete(self._names, self._kept)
         self.n_features_out_ = len(self._kept)
         return self
 
@@ -216,7 +225,7 @@ class TopScore(TransformerMixin, BaseEstimator):
     def _all_names(self) -> list[str]:
         """Return the names of all features, in the order of ``_tangents``."""
         labels = [str(label) for label in self.model_.labels]
-        own = [[f"{a}.{name}" for name in m.parameter_names] for a, m in zip(labels, self.model_.models)]
+        own = [[f"{a}.{name}" for name in self._names_of(m)] for a, m in zip(labels, self.model_.models)]
         if len(labels) == 2:
             return ["v", *(["prior"] if self.constant else []), *own[1], *own[0]]
         if self.multiclass == "pairwise":
@@ -228,20 +237,18 @@ class TopScore(TransformerMixin, BaseEstimator):
             names += [f"v[{label}]:{name}" for group in own for name in group]
         return names
 
-    def _learn_scale(self, packed: Packed) -> None:
-        """Set mean and scale of the features that vary, merging the moments of blocks."""
-        count, mean, squares = 0, np.zeros(len(self._names)), np.zeros(len(self._names))
-        for _, block in stream(self._tangents, packed, len(self._names), self.n_jobs):
-            center = block.mean(axis=0)
-            jump, total = center - mean, count + len(block)
-            squares += ((block - center) ** 2).sum(axis=0) + jump**2 * (count * len(block) / total)
-            mean += jump * (len(block) / total)
-            count = total
-        spread = np.sqrt(squares / count)
-        self._kept = np.flatnonzero(spread > CONSTANT * np.maximum(np.abs(mean), spread.max()))
-        if len(self._kept) == 0:
-            raise ValueError("TopScore: no feature varies over the objects given to fit, so none can be standardised.")
-        self.mean_, self.scale_ = mean[self._kept], spread[self._kept]
+    def _names_of(self, model: Any) -> list[str]:
+        """Return the names of a class model's parameters in the coordinates of the derivatives."""
+        if self.coordinates != "natural":
+            names: list[str] = model.parameter_names
+            return names
+        if not isinstance(model, Mixture):
+            raise TypeError(
+                "TopScore: coordinates='natural' needs mixtures of isotropic Gaussians, such as "
+                f"MixtureEstimator(2, GaussianEstimator('isotropic')). Got {type(model).__name__}; use 'softmax'."
+            )
+        natural.require_isotropic(model.components)
+        return natural.parameter_names(model.components)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,8 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from genkern.validation import Floats
+
+RUN = 24  # columns of small blocks that are multiplied at once, which is as fast as one by one and needs fewer calls
 
 Blocks = list[tuple[NDArray[np.int64], Floats]]
 
@@ -17,49 +20,68 @@ class Whitener(NamedTuple):
 
     Attributes
     ----------
-    runs : list of (columns, roots)
-        Blocks of equal size on adjacent columns are one run: a slice of B k columns with roots (B, k, k). Other blocks
-        have an index array of k columns and roots (1, k, k). Diagonal blocks have roots (k,). Columns that no run
-        names become zero.
+    runs : list of (columns, root)
+        Roots (k, k), or (k,) if they are diagonal, of k columns: a slice, or an index array if they are not adjacent.
+        Small adjacent blocks are one run. Columns that no run names become zero.
     """
 
     runs: list[tuple[slice | NDArray[np.int64], Floats]]
 
     def apply(self, scores: Floats, out: Floats) -> None:
         """Write the features of scores (n, p) into ``out`` (n, p), which is zero before."""
-        for columns, roots in self.runs:
+        for columns, root in self.runs:
             part = scores[:, columns]
-            if roots.ndim == 1:
-                out[:, columns] = part * roots
-                continue
-            grouped = part.reshape(len(part), len(roots), -1).swapaxes(0, 1)
-            out[:, columns] = (grouped @ roots).swapaxes(0, 1).reshape(part.shape)
+            out[:, columns] = part * root if root.ndim == 1 else part @ root
 
     @property
     def is_zero(self) -> bool:
         """Whether no direction at all is kept."""
-        return not any(roots.any() for _, roots in self.runs)
+        return not any(root.any() for _, root in self.runs)
 
 
 def whitener_of(blocks: Blocks) -> Whitener:
     """Return the map with the given roots, (k, k) or (k,), of blocks of columns."""
     runs: list[tuple[slice | NDArray[np.int64], Floats]] = []
-    group: list[Floats] = []
-    first = last = 0
-    for index, root in blocks:
+    pending: list[Floats] = []  # roots of adjacent blocks that end at column ``end``
+    end = 0
+
+    def flush() -> None:
+        if pending:
+            joined = np.concatenate(pending) if pending[0].ndim == 1 else block_diag(*pending)
+            runs.append((slice(end - len(joined), end), joined))
+            pending.clear()
+
+    for index, matrix in blocks:
+        root = _as_diagonal(matrix)
         adjacent = bool(np.array_equal(index, np.arange(index[0], index[0] + len(index))))
-        if root.ndim == 1 or not adjacent:
-            runs.append((index, root if root.ndim == 1 else root[None]))
-            continue
-        if group and (index[0] != last or root.shape != group[0].shape):
-            runs.append((slice(first, last), np.stack(group)))
-            group = []
-        first = first if group else int(index[0])
-        last = int(index[-1]) + 1
-        group.append(root)
-    if group:
-        runs.append((slice(first, last), np.stack(group)))
+        full = root.ndim == 2 and sum(map(len, pending)) + len(root) > RUN
+        if not adjacent or index[0] != end or full or (pending and pending[0].ndim != root.ndim):
+            flush()
+        if adjacent:
+            pending.append(root)
+            end = int(index[-1]) + 1
+        else:
+            runs.append((index, root))
+    flush()
     return Whitener(runs)
+
+
+def _as_diagonal(root: Floats) -> Floats:
+    """Return the diagonal (k,) of a matrix (k, k) that has nothing else, or what is given."""
+    if root.ndim == 2 and not np.any(root - np.diag(np.diagonal(root))):
+        return np.diagonal(root)
+    return root
+
+
+def restrict(blocks: Blocks, source: NDArray[np.int64], count: int) -> Blocks:
+    """Return the matrices (k, k) of blocks of parameters, cut down to the columns whose ``source`` (width,) they are.
+
+    ``count`` is the number of possible sources; the indices of the result are columns.
+    """
+    place = np.full(count, -1)
+    place[source] = np.arange(len(source))
+    kept = [(place[index], matrix, place[index] >= 0) for index, matrix in blocks]
+    return [(columns[own], matrix[np.ix_(own, own)]) for columns, matrix, own in kept if own.any()]
 
 
 def inverse_root(matrix: Floats, rcond: float) -> Floats:

@@ -2,20 +2,33 @@
 
 from genkern.kernels.base import Kernel
 from genkern.kernels.composites import Constant, Exponential, IntegerPower, Normalized, Product, Sum
+from genkern.kernels.divergences import Diffusion, Hellinger, NotPositiveWarning, SymmetricKL
+from genkern.kernels.empirical import EmpiricalMean
+from genkern.kernels.latent import LatentMean
 from genkern.kernels.models import MeanMap, ProbabilityProduct
+from genkern.kernels.sets import SetBhattacharyya
 from genkern.kernels.vectors import RBF, Linear, Polynomial
+from genkern.kernels.views import On
 
 __all__ = [
     "RBF",
     "Constant",
+    "Diffusion",
+    "EmpiricalMean",
     "Exponential",
+    "Hellinger",
     "IntegerPower",
     "Kernel",
+    "LatentMean",
     "Linear",
     "MeanMap",
     "Normalized",
+    "NotPositiveWarning",
+    "On",
     "Polynomial",
     "ProbabilityProduct",
     "Product",
+    "SetBhattacharyya",
     "Sum",
+    "SymmetricKL",
 ]

@@ -10,7 +10,7 @@ from genkern.kernels.base import Kernel
 from genkern.validation import Floats
 
 
-class _ModelKernel(Kernel):
+class ModelKernel(Kernel):
     """Values of ``affinity`` as a kernel."""
 
     length: int | None
@@ -41,7 +41,7 @@ class _ModelKernel(Kernel):
         return affinity.diag(X, self._how(), self.length, self.method)
 
 
-class ProbabilityProduct(_ModelKernel):
+class ProbabilityProduct(ModelKernel):
     r"""The probability product kernel between models.
 
     .. math:: k(p, q) = \int p(x)^\rho\, q(x)^\rho\, dx
@@ -87,7 +87,7 @@ class ProbabilityProduct(_ModelKernel):
         return rf"\int p(x)^{{{self.rho:g}}}\, q(x)^{{{self.rho:g}}}\, dx"
 
 
-class MeanMap(_ModelKernel):
+class MeanMap(ModelKernel):
     r"""The generative mean map kernel between models.
 
     .. math:: k(p, q) = E\, \exp(-\tfrac{\lambda}{2} \|X - Y\|^2), \quad X \sim p,\ Y \sim q

@@ -11,7 +11,7 @@ from scipy.linalg import LinAlgError, cholesky
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from genkern.kernels.base import Kernel
 from genkern.kernels.vectors import Linear
@@ -99,7 +99,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(kernel, Kernel) and not kernel.vectors:
             remember_width(self, X, reset=reset)
             return X
-        if not (self._named("precomputed") or self._named("linear") or callable(kernel)):
+        function = callable(kernel) and not isinstance(kernel, type)
+        if not (self._named("precomputed") or self._named("linear") or function):
             raise ValueError(
                 f"The 'kernel' parameter of {type(self).__name__} must be 'precomputed', 'linear' or a function of two "
                 f"lists of objects such as RBF(). Got {kernel!r} instead."
@@ -120,7 +121,14 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _between(self, X: Any, Y: Any) -> Floats:
         """Return kernel values (n, m) of two lists of checked objects."""
-        return np.asarray((Linear() if isinstance(self.kernel, str) else self.kernel)(X, Y), dtype=np.float64)
+        values = np.asarray((Linear() if isinstance(self.kernel, str) else self.kernel)(X, Y), dtype=np.float64)
+        expected = (_num_samples(X), _num_samples(Y))
+        if values.shape != expected:
+            raise ValueError(
+                f"{type(self).__name__}: the kernel must return a matrix of shape {expected} for these lists of "
+                f"objects. Got shape {values.shape}."
+            )
+        return values
 
     def _compare(self, X: Any) -> Floats:
         """Return kernel values (n, n_fit) of checked new objects with those of the training set."""
@@ -164,6 +172,8 @@ def check_symmetric(K: Floats, who: str) -> Floats:
 
 def check_definite(K: Floats, allowed: float, who: str, remedy: str) -> None:
     """Raise if a symmetric matrix has an eigenvalue below minus what is allowed."""
+    if not K.any():
+        return  # semi-definite, but nothing of zero is allowed for rounding
     shifted = K.copy()
     np.fill_diagonal(shifted, K.diagonal() + allowed)
     try:

@@ -67,7 +67,8 @@ class KernelLogisticRegression(KernelClassifier):
         "eigen" works with the ``n_components`` leading eigenvectors of K; negative eigenvalues are left out. "nystrom"
         works with kernel values with ``n_components`` landmarks drawn at random, and computes no others.
     n_components : int, optional
-        Rank of an approximation; None keeps all positive eigenvalues, and is no choice for "nystrom".
+        Rank of an approximation; None keeps all positive eigenvalues, and is no choice for "nystrom". The exact solver
+        does not look at it.
     random_state : int, RandomState or None, default=None
         Draws the landmarks.
 
@@ -243,7 +244,7 @@ class KernelLogisticRegression(KernelClassifier):
         if solver == "eigen":
             K = self._within(X)
             Z, to_dual = eigen_features(K, rank)
-            return _Path(_with_constant(Z, scale), to_dual, float((Z**2).sum() / np.trace(K)))
+            return _Path(_with_constant(Z, scale), to_dual, _kept_part(Z, np.trace(K)))
         if self._named("linear") and X.shape[1] < n:
             return _Path(_with_constant(dense(X), scale))
         if n > LARGEST:
@@ -274,7 +275,7 @@ class KernelLogisticRegression(KernelClassifier):
             diagonal = np.concatenate([self._between(piece, piece).diagonal() for piece in pieces])
         to_dual = nystrom_map(cross[self.support_])
         Z = cross @ to_dual
-        return _Path(_with_constant(Z, scale), to_dual, float((Z**2).sum() / diagonal.sum()))
+        return _Path(_with_constant(Z, scale), to_dual, _kept_part(Z, diagonal.sum()))
 
     def _store(self, X: Any, path: _Path, found: list[Solution], scale: float) -> None:
         """Set the coefficients and what they refer to."""
@@ -284,8 +285,9 @@ class KernelLogisticRegression(KernelClassifier):
             dual = own
             self.intercept_ = biases + scale**2 * dual.sum(axis=1)
         else:
-            self.intercept_ = biases + scale * own[:, -1]
-            own = own[:, :-1] if scale else own
+            self.intercept_ = biases
+            if scale:
+                own, self.intercept_ = own[:, :-1], scale * own[:, -1]
             dual = np.stack([solution.dual for solution in found]) if path.to_dual is None else own @ path.to_dual.T
         self._keep(X if self.solver != "nystrom" else _safe_indexing(X, self.support_), dual)
         self.dual_coef_ = dual
@@ -301,3 +303,8 @@ class KernelLogisticRegression(KernelClassifier):
 def _with_constant(Z: Floats, scale: float) -> PrimalSpace:
     """Return the space of coefficients of features and, unless scale is zero, of a constant one."""
     return PrimalSpace(np.column_stack([Z, np.full(len(Z), scale)]) if scale else np.ascontiguousarray(Z))
+
+
+def _kept_part(Z: Floats, trace: float) -> float:
+    """Return the part of a trace that features (n, r) keep: all of it, if there is none."""
+    return float((Z**2).sum() / trace) if trace else 1.0

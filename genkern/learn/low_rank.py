@@ -9,7 +9,7 @@ from scipy.sparse.linalg import eigsh
 from genkern.validation import Floats
 
 CUTOFF = 1e-12  # of the largest eigenvalue: smaller ones are rounding
-LANCZOS = 10  # an iterative method pays where fewer than one in so many eigenvalues is wanted
+LANCZOS = 20  # an iterative method pays where fewer than one in so many eigenvalues is wanted
 
 
 def eigen_features(K: Floats, rank: int) -> tuple[Floats, Floats]:

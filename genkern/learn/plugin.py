@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from genkern.embed.packing import allows_nan, check_estimator_of_models, pack_for
+from genkern.embed.class_models import check_labels, fit_class_models, takes_nan
+from genkern.models.class_mixture import refuse_impossible
 from genkern.objects import remember_width
-from genkern.validation import Floats, check_probabilities
+from genkern.validation import Floats
 
 
 class PlugInClassifier(ClassifierMixin, BaseEstimator):
@@ -23,9 +21,9 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : estimator of models, or dict
+    estimator : estimator of models, dict or ClassMixture
         Cloned and fitted to the objects of each class; or ``{label: model}``, models that are used as they
-        are.
+        are, or a ``ClassMixture``, with its priors.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the
         order of the sorted labels or by label.
@@ -34,6 +32,8 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Sorted labels.
+    model_ : ClassMixture
+        The class models and their priors: the marginal distribution of objects.
     models_ : list of n_classes models
     priors_ : ndarray of shape (n_classes,)
 
@@ -71,40 +71,12 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        if y is None:
-            raise ValueError("PlugInClassifier requires y to be passed, but the target y is None.")
-        labels = column_or_1d(y, warn=True)
-        assert_all_finite(labels, input_name="y")
-        check_classification_targets(labels)
         remember_width(self, X, reset=True)
-        given = isinstance(self.estimator, Mapping)
-        if not given:
-            estimator = check_estimator_of_models(self.estimator, "PlugInClassifier")
-            packed = pack_for(estimator, X)
-        check_consistent_length(X, labels)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        self.priors_ = self._check_priors(np.bincount(codes) / len(codes))
-        members = [np.flatnonzero(codes == c) for c in range(len(self.classes_))]
-        if given:
-            self.models_ = [_by_label(self.estimator, label, "models") for label in self.classes_]
-        else:
-            self.models_ = [clone(estimator).fit(packed.take(rows)).model_ for rows in members]
+        labels = check_labels(y, "PlugInClassifier")
+        self.model_ = fit_class_models(self.estimator, X, labels, self.priors, "PlugInClassifier")
+        self.classes_ = np.array(self.model_.labels)
+        self.models_, self.priors_ = list(self.model_.models), self.model_.priors
         return self
-
-    def _check_priors(self, shares: Floats) -> Floats:
-        """Return the class probabilities in the order of ``classes_``."""
-        count = len(self.classes_)
-        if isinstance(self.priors, str):
-            if self.priors not in ("empirical", "uniform"):
-                raise ValueError(
-                    "The 'priors' parameter of PlugInClassifier must be 'empirical', 'uniform', probabilities "
-                    f"or a dict. Got {self.priors!r} instead."
-                )
-            return shares if self.priors == "empirical" else np.full(count, 1.0 / count)
-        values = self.priors
-        if isinstance(values, Mapping):
-            values = [_by_label(values, label, "priors") for label in self.classes_]
-        return check_probabilities(values, "priors", "PlugInClassifier", shape=(count,))
 
     def joint_log_prob(self, X: Any) -> Floats:
         r"""Return :math:`\log \alpha_c + \log p(x | \hat\theta_c)` of each object and class.
@@ -117,18 +89,10 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
         -------
         joint : ndarray of shape (n, n_classes)
         """
-        check_is_fitted(self, "models_")
+        check_is_fitted(self, "model_")
         remember_width(self, X, reset=False)
-        packed = pack_for(self.models_[0], X)
-        with np.errstate(divide="ignore"):
-            priors = np.log(self.priors_)
-        joint: Floats = np.stack([model.log_prob(packed) for model in self.models_], axis=1) + priors
-        dead = np.flatnonzero(np.isneginf(joint).all(axis=1))
-        if len(dead):
-            raise ValueError(
-                f"PlugInClassifier: object {dead[0]} has probability zero in every class ({len(dead)} such in "
-                "all), so it has no posterior. Give the estimator a pseudocount > 0."
-            )
+        joint = self.model_.joint_log_prob(X)
+        refuse_impossible(joint, self.model_.labels, "PlugInClassifier")
         return joint
 
     def predict_log_proba(self, X: Any) -> Floats:
@@ -179,16 +143,5 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # rows of a table are not what models of sequences are for
-        tags.input_tags.allow_nan = isinstance(self.estimator, Mapping) or allows_nan(self.estimator)
+        tags.input_tags.allow_nan = takes_nan(self.estimator)
         return tags
-
-
-def _by_label(table: Mapping[Any, Any], label: Any, what: str) -> Any:
-    """Return the entry of a label."""
-    key = label.item() if isinstance(label, np.generic) else label
-    if key not in table:
-        raise ValueError(
-            f"PlugInClassifier: the {what} must have an entry for every label of y. There is none for {key!r}, "
-            f"only for {', '.join(map(repr, table))}."
-        )
-    return table[key]

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 
 from genkern.validation import Floats, check_int
 
@@ -54,7 +55,12 @@ def roc_points(y_true: ArrayLike, scores: ArrayLike, *, pos_label: Any = None) -
     >>> points.false_positives, points.true_positives
     (array([0, 0, 1, 2]), array([0, 1, 2, 2]))
     """
-    positive, values = _check(y_true, scores, pos_label, "roc_points")
+    return _points(y_true, scores, pos_label, "roc_points")
+
+
+def _points(y_true: ArrayLike, scores: ArrayLike, pos_label: Any, who: str) -> RocPoints:
+    """Return the counts of every threshold; ``who`` is named in errors."""
+    positive, values = _check(y_true, scores, pos_label, who)
     levels, owner = np.unique(-values, return_inverse=True)
     levels = -levels  # falling
     hits = np.bincount(owner, positive, len(levels)).astype(np.int64)
@@ -102,7 +108,7 @@ def roc50_score(y_true: ArrayLike, scores: ArrayLike, *, n: int = 50, pos_label:
     0.5
     """
     limit = check_int(n, "n", "roc50_score", 1)
-    points = roc_points(y_true, scores, pos_label=pos_label)
+    points = _points(y_true, scores, pos_label, "roc50_score")
     limit = min(limit, int(points.false_positives[-1]))
     before, found = points.true_positives[:-1], np.diff(points.true_positives)
     negatives = np.diff(points.false_positives)
@@ -143,7 +149,7 @@ def equal_error_rate(y_true: ArrayLike, scores: ArrayLike, *, pos_label: Any = N
     >>> equal_error_rate([0, 0, 1, 1], [0.0, 2.0, 1.0, 3.0])
     EqualError(rate=0.5, threshold=1.5)
     """
-    points = roc_points(y_true, scores, pos_label=pos_label)
+    points = _points(y_true, scores, pos_label, "equal_error_rate")
     wrong, right = points.false_positives, points.true_positives
     negatives, positives = int(wrong[-1]), int(right[-1])
     missed = positives - right
@@ -160,6 +166,8 @@ def _check(y_true: ArrayLike, scores: ArrayLike, pos_label: Any, who: str) -> tu
     """Return which objects are positive, and their scores."""
     labels, values = column_or_1d(y_true), column_or_1d(np.asarray(scores, dtype=np.float64))
     check_consistent_length(labels, values)
+    assert_all_finite(labels, input_name="y_true")
+    check_classification_targets(labels)
     kinds = np.unique(labels)
     if len(kinds) != 2:
         raise ValueError(f"{who}: y_true must have two different labels. Got {len(kinds)}: {kinds[:5].tolist()}.")

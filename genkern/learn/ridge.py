@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 
 from genkern.learn.kernel_classifier import Ints, KernelClassifier, decide, dense, targets
 from genkern.learn.ridge_path import coefficients, feature_spectrum, gram_spectrum, left_out
@@ -149,6 +149,7 @@ def _check_groups(groups: ArrayLike | None, codes: Ints) -> list[Ints] | None:
     if groups is None:
         return None
     names = column_or_1d(groups)
+    assert_all_finite(names, input_name="groups")
     check_consistent_length(codes, names)
     members, owner = np.unique(names, return_inverse=True)
     if len(members) < 2:

@@ -316,7 +316,7 @@ class BayesNet(Model):
             for p in self.graph.parents[v]:
                 which = which * self.graph.sizes[p] + states[:, p]
             states[:, v] = draw_rows(table, which, generator)
-        return list(states[:, self.graph.observed].reshape(n, length, -1))
+        return list(states[:, self.graph.observed].reshape(n, length, len(self.graph.observed)))
 
     def _require_single(self, what: str) -> None:
         if self.shape:

@@ -155,7 +155,7 @@ class ClassMixture(Model):
             if rows.all():
                 grads.append(model.log_prob_grad(packed, coordinates))
                 continue
-            grad = np.zeros((packed.n_objects, len(model.parameter_names)))
+            grad = np.zeros((packed.n_objects, len(model.parameters(coordinates))))
             if rows.any():
                 grad[rows] = model.log_prob_grad(packed.take(rows), coordinates)
             grads.append(grad)

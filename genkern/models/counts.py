@@ -81,7 +81,7 @@ class CountLeaf(Leaf):
         """Return n bags of ``length`` rows of counts, each (length, m)."""
         self._require_single("sample")
         rows = self.stack([self]).draw(np.zeros(n * length, np.int64), np.random.default_rng(rng))
-        return list(rows.reshape(n, length, -1))
+        return list(rows.reshape(n, length, rows.shape[-1]))
 
 
 def check_total(total: Any, who: str) -> int | Leaf | None:

@@ -360,7 +360,7 @@ class FactorialHMM(Model):
         check_int(length, "length", "FactorialHMM.sample", 1)
         generator = np.random.default_rng(rng)
         noise = Gaussian.stack([self.noise]).draw(np.zeros(n * length, np.int64), generator)
-        series = noise.reshape(n, length, -1)
+        series = noise.reshape(n, length, noise.shape[-1])
         for start, rows, level in zip(self.starts, self.transitions, self.means):
             states = draw_rows(start[None], np.zeros(n, np.int64), generator)
             for t in range(length):

@@ -187,7 +187,7 @@ class FieldLeaf(Leaf):
         self._require_single("sample")
         one = self._restore(*(value[None] for value in self._values()))
         draws = one.draw(np.zeros(n * length, np.int64), np.random.default_rng(rng))
-        return list(draws.reshape(n, length, -1))
+        return list(draws.reshape(n, length, draws.shape[-1]))
 
 
 def _out_of_range(value: Floats, kind: str) -> NDArray[np.bool_]:

@@ -188,7 +188,7 @@ class Gaussian(Leaf):
         self._require_single("sample")
         one = self._restore(self.mean[None], self.cov[None])
         draws = one.draw(np.zeros(n * length, np.int64), np.random.default_rng(rng))
-        return list(draws.reshape(n, length, -1))
+        return list(draws.reshape(n, length, draws.shape[-1]))
 
 
 def check_spread(mean: ArrayLike, spread: ArrayLike, name: str, who: str) -> tuple[Floats, Floats]:

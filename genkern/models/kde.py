@@ -187,7 +187,7 @@ class KDE(Leaf):
         """Return n bags of ``length`` vectors, each (length, d)."""
         self._require_single("sample")
         draws = self.stack([self]).draw(np.zeros(n * length, np.int64), np.random.default_rng(rng))
-        return list(draws.reshape(n, length, -1))
+        return list(draws.reshape(n, length, draws.shape[-1]))
 
 
 def _jacobian(variance: Floats, coordinates: str) -> Floats:

@@ -354,7 +354,7 @@ class LinearGaussianNet(Model):
         values, vectors = np.linalg.eigh(visible.cov)  # a Cholesky factor would refuse nodes without noise
         noise = np.random.default_rng(rng).standard_normal((count, len(values)))
         rows = visible.mean + (noise * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        return list(rows.reshape(n, length, -1))
+        return list(rows.reshape(n, length, rows.shape[-1]))
 
     def _require_single(self, what: str) -> None:
         if self.shape:

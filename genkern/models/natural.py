@@ -40,6 +40,13 @@ def parameters(weights: Floats, components: Gaussian) -> Floats:
     return np.concatenate([weights[:-1], eta.ravel()])
 
 
+def parameter_names(components: Gaussian) -> list[str]:
+    """Return the names of the coordinates: ``weights[k]``, and ``components.natural[k,j]`` with j = 0 for -1/(2 v)."""
+    count, d = components.mean.shape
+    natural = [f"components.natural[{k},{j}]" for k in range(count) for j in range(1 + d)]
+    return [f"weights[{k}]" for k in range(count - 1)] + natural
+
+
 def from_parameters(vector: Floats, components: Gaussian) -> tuple[Floats, Gaussian]:
     """Return weights and components at these coordinates."""
     count, d = components.mean.shape

@@ -262,7 +262,7 @@ class StudentT(Leaf):
         """Return n bags of ``length`` vectors, each (length, d)."""
         self._require_single("sample")
         draws = self.stack([self]).draw(np.zeros(n * length, np.int64), np.random.default_rng(rng))
-        return list(draws.reshape(n, length, -1))
+        return list(draws.reshape(n, length, draws.shape[-1]))
 
 
 def _patterns(points: Floats) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64] | None]]:

@@ -1,0 +1,96 @@
+"""Means and cosine coefficients of the windows of many series, in one compiled pass."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genkern.core.jit import jit
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Places(NamedTuple):
+    """Where windows lie: ``offsets`` (n + 1,) of series, ``starts`` (n + 1,) of windows, strides (n,), do ends meet."""
+
+    offsets: Ints
+    starts: Ints
+    strides: Ints
+    circular: bool
+
+
+def describe_windows(values: Floats, places: Places, waves: Floats, floors: Floats | None) -> Floats:
+    r"""Return the mean of every window and its inner products with waves, (M, d, 1 + q).
+
+    Parameters
+    ----------
+    values : (N, d), with NaN for missing
+    places : Places
+        Window p of series i has its centre at ``strides[i] * (p - starts[i])``.
+    waves : (w, q)
+        Waves of the window's width w, each with sum zero.
+    floors : (d,) or None
+        Added to the standard deviation of a window's channel, by which its inner products are divided; None: they are
+        not.
+
+    Notes
+    -----
+    Sums run over the entries that are there and count in proportion, :math:`\frac{w}{\#\text{there}} \sum`. Where
+    fewer than half are there, all is NaN.
+    """
+    out = np.empty((int(places.starts[-1]), values.shape[1], 1 + waves.shape[1]))
+    scaled = floors is not None
+    _describe(np.ascontiguousarray(values), places, waves, np.zeros(0) if floors is None else floors, scaled, out)
+    return out
+
+
+@jit
+def _describe(values, places, waves, floors, scaled, out):
+    """Fill out (M, d, 1 + q) window by window."""
+    width, count = waves.shape
+    window = np.empty(width)
+    sums = np.empty(count)
+    for i in range(len(places.strides)):
+        first = places.offsets[i]
+        length = places.offsets[i + 1] - first
+        for p in range(places.starts[i], places.starts[i + 1]):
+            left = places.strides[i] * (p - places.starts[i]) - width // 2
+            for c in range(values.shape[1]):
+                for j in range(width):
+                    t = (left + j) % length if places.circular else min(max(left + j, 0), length - 1)
+                    window[j] = values[first + t, c]
+                mean, deviation = _sum_up(window, waves, sums)
+                out[p, c, 0] = mean
+                by = deviation + floors[c] if scaled else 1.0
+                for k in range(count):
+                    out[p, c, 1 + k] = sums[k] / by
+
+
+@jit
+def _sum_up(window, waves, sums):
+    """Fill sums (q,) with the inner products of a window's deviations from its mean; return mean and deviation."""
+    width, count = waves.shape
+    there = 0
+    mean = 0.0
+    for j in range(width):
+        if not np.isnan(window[j]):
+            there += 1
+            mean += window[j]
+    if 2 * there < width:
+        sums[:] = np.nan
+        return np.nan, np.nan
+    mean /= there
+    square = 0.0
+    sums[:] = 0.0
+    for j in range(width):
+        if not np.isnan(window[j]):
+            gap = window[j] - mean
+            square += gap * gap
+            for k in range(count):
+                sums[k] += gap * waves[j, k]
+    for k in range(count):
+        sums[k] *= width / there
+    return mean, np.sqrt(square / there)

@@ -1,0 +1,197 @@
+"""Features with a signed power and unit length for each block, so that no block drowns the others."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from genkern.embed.maps import PowerMap
+from genkern.objects import remember_width
+from genkern.validation import Floats, check_number
+
+
+class BlockNormalizer(TransformerMixin, BaseEstimator):
+    r"""The features of an embedding, block by block to the signed power and to unit length, then as a whole.
+
+    .. math:: f_b = \frac{h(\phi_b)}{\lVert h(\phi_b) \rVert}, \qquad h(g) = \mathrm{sgn}(g)\, |g|^\rho, \qquad
+       f = \frac{1}{\sqrt{\sum_b w_b}} (\sqrt{w_1} f_1, \dots, \sqrt{w_B} f_B)
+
+    where :math:`\phi_b` is block b of the features, of those that are not zero. The inner product is the weighted mean
+    over the blocks of the normalised kernels of single blocks.
+
+    Parameters
+    ----------
+    embedding : transformer
+        What gives the features, dense or sparse. Its attribute ``blocks_`` names the blocks, as that of
+        ``FisherScore`` does; without one all features are one block.
+    power : float, default=0.5
+        The power :math:`\rho` > 0; one changes nothing.
+    weights : dict of str to float, optional
+        Positive weights of named blocks; those not named have one.
+
+    Attributes
+    ----------
+    embedding_ : transformer
+        The fitted clone.
+    blocks_ : dict of str to slice or index array
+        The features of each block.
+
+    Notes
+    -----
+    A block that is zero stays zero, and so does an object all of whose features are zero.
+
+    References
+    ----------
+    Perronnin, Sánchez & Mensink (2010), Improving the Fisher kernel for large-scale image classification, sections 3.1
+    (unit length) and 3.2 (signed power).
+    Carli, Bicego, Baldo & Murino (2010), Nonlinear mappings for generative kernels on latent variable models, eq. 3.
+
+    Examples
+    --------
+    >>> from genkern import BlockNormalizer, FisherScore, Gaussian, Mixture
+    >>> mixture = Mixture([0.5, 0.5], Gaussian([[-1.0], [1.0]], [0.25, 0.25]))
+    >>> fisher = FisherScore(mixture, "diagonal", length_norm="length", blocks=["means", "variances", "occupancy"])
+    >>> features = BlockNormalizer(fisher).fit_transform([[-1.5, -1.2, 0.9], [0.8, 1.3]])
+    >>> features.shape
+    (2, 6)
+    >>> (features**2).sum(axis=1)
+    array([1., 1.])
+    """
+
+    def __init__(self, embedding: Any, power: float = 0.5, weights: dict[str, float] | None = None):
+        self.embedding = embedding
+        self.power = power
+        self.weights = weights
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the embedding.
+
+        Parameters
+        ----------
+        X : list of n objects
+        y : array-like of shape (n,), optional
+            Passed on.
+
+        Returns
+        -------
+        self
+        """
+        self._start(X).fit(X, y)
+        self._weights()
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Fit the embedding and return the normalised features that it gives the training objects.
+
+        Parameters
+        ----------
+        X : list of n objects
+        y : array-like of shape (n,), optional
+            Passed on.
+
+        Returns
+        -------
+        features : ndarray or sparse matrix of shape (n, p)
+        """
+        return self._normalised(self._start(X).fit_transform(X, y))
+
+    def transform(self, X: Any) -> Any:
+        """Return the normalised features of each object.
+
+        Parameters
+        ----------
+        X : list of n objects
+
+        Returns
+        -------
+        features : ndarray or sparse matrix of shape (n, p)
+        """
+        check_is_fitted(self, "embedding_")
+        remember_width(self, X, reset=False)
+        return self._normalised(self.embedding_.transform(X))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names that the embedding gives.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Passed on.
+
+        Returns
+        -------
+        names : ndarray of shape (p,) of str
+        """
+        check_is_fitted(self, "embedding_")
+        names: NDArray[np.object_] = self.embedding_.get_feature_names_out(input_features)
+        return names
+
+    @property
+    def blocks_(self) -> dict[str, Any]:
+        """The features of each block."""
+        return getattr(self.embedding_, "blocks_", {"features": slice(None)})
+
+    def _start(self, X: Any) -> Any:
+        """Return the clone that is fitted."""
+        check_number(self.power, "power", "BlockNormalizer", exclusive=True)
+        remember_width(self, X, reset=True)
+        self.embedding_ = clone(self.embedding)
+        return self.embedding_
+
+    def _weights(self) -> list[float]:
+        """Return the weight of each block."""
+        given, blocks = self.weights or {}, self.blocks_
+        unknown = [name for name in given if name not in blocks]
+        if unknown:
+            raise ValueError(
+                f"BlockNormalizer: 'weights' names the block {unknown[0]!r}. The embedding has {', '.join(blocks)}."
+            )
+        weights = ((name, given.get(name, 1.0)) for name in blocks)
+        return [check_number(value, f"weights[{name!r}]", "BlockNormalizer", exclusive=True) for name, value in weights]
+
+    def _normalised(self, features: Any) -> Any:
+        """Return features (n, p) with unit length in each block, times its weight, and as a whole."""
+        weights = self._weights()
+        if sparse.issparse(features):
+            table = sparse.csr_matrix(features, dtype=np.float64, copy=True)
+            return _unit_entries(table, self.blocks_, np.array(weights), self.power)
+        table = np.asarray(features, np.float64)
+        unit, filled = np.empty(table.shape), np.zeros((len(table), 1))
+        for columns, weight in zip(self.blocks_.values(), weights, strict=True):
+            part = table[:, columns]
+            peak = np.abs(part).max(axis=1, keepdims=True)  # taken out first, lest squares leave the range of numbers
+            part = PowerMap(self.power).apply(part / np.where(peak > 0, peak, 1.0))
+            size = np.sqrt((part**2).sum(axis=1, keepdims=True))
+            unit[:, columns] = np.sqrt(weight) * part / np.where(peak > 0, size, 1.0)
+            filled += weight * (peak > 0)
+        unit /= np.sqrt(np.where(filled > 0, filled, 1.0))
+        return unit
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.embedding)
+        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def _unit_entries(table: Any, blocks: dict[str, Any], weights: Floats, power: float) -> Any:
+    """Return a CSR matrix (n, p) with unit length in each block, times its weight, and as a whole, in place."""
+    which = np.zeros(table.shape[1], np.int64)
+    for b, columns in enumerate(blocks.values()):
+        which[columns] = b
+    cell = np.repeat(np.arange(table.shape[0]) * len(blocks), np.diff(table.indptr)) + which[table.indices]
+    peak = np.zeros(table.shape[0] * len(blocks))
+    np.maximum.at(peak, cell, np.abs(table.data))
+    values = PowerMap(power).apply(table.data / np.where(peak > 0, peak, 1.0)[cell])
+    size = np.sqrt(np.bincount(cell, values**2, len(peak)))
+    filled = (peak > 0).reshape(-1, len(blocks)) @ weights
+    size = (size.reshape(-1, len(blocks)) * np.sqrt(filled)[:, None] / np.sqrt(weights)).ravel()
+    table.data = values / np.where(size > 0, size, 1.0)[cell]
+    return table

@@ -1,0 +1,151 @@
+"""Features of mean zero and variance one, without those that hardly vary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+
+from genkern.validation import Floats, check_number
+
+MIN_SCALE = 1e-3  # of the usual standard deviation
+ROUNDING = 1e-12  # a feature that varies less, relative to its mean and to the one that varies most, is a constant
+
+
+class Standardize(TransformerMixin, BaseEstimator):
+    r"""Features with mean zero and variance one over the training objects; those that hardly vary are left out.
+
+    .. math:: z_j = \frac{\phi_j - m_j}{s_j}, \qquad
+       \text{kept if } s_j > \varepsilon\, \operatorname{median}\{s_k : s_k > 0\}
+
+    A score that is nearly the same for all training objects, as that of a state which they hardly visit, would be
+    divided by next to nothing, and a new object that does visit the state would have a value of thousands there, next
+    to which a linear learner sees no other feature.
+
+    Parameters
+    ----------
+    min_scale : float, default=1e-3
+        The threshold :math:`\varepsilon`, below one. With zero only constants are left out: features whose standard
+        deviation is a rounding error, at most 1e-12 of their mean or of the largest standard deviation.
+    clip : float, optional
+        The most standard deviations that a value may be away from the mean, :math:`|z_j| \le c`; those that are farther
+        off are moved there. By default nothing is.
+
+    Attributes
+    ----------
+    kept_, dropped_ : ndarray of int
+        The columns that are features, and those that are left out.
+    mean_, scale_ : ndarray of shape (len(kept_),)
+        Means m and standard deviations s of the kept features over the training objects.
+
+    Notes
+    -----
+    ``sklearn.preprocessing.StandardScaler`` keeps all columns, at whatever scale. ``TopScore(standardize=True)`` leaves
+    out the same features as this transformer behind ``TopScore()``.
+
+    Examples
+    --------
+    >>> from genkern import Standardize
+    >>> scaler = Standardize().fit([[1.0, 5.0, 0.0], [3.0, 5.0, 1.0], [2.0, 5.0001, -1.0]])
+    >>> scaler.dropped_
+    array([1])
+    >>> scaler.transform([[2.0, 9.0, 2.0]]).round(3)
+    array([[0.   , 2.449]])
+    """
+
+    def __init__(self, min_scale: float = MIN_SCALE, clip: float | None = None):
+        self.min_scale = min_scale
+        self.clip = clip
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the mean and the standard deviation of each feature.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        if check_number(self.min_scale, "min_scale", "Standardize") >= 1:
+            raise ValueError(
+                f"The 'min_scale' parameter of Standardize must be below 1. Got {self.min_scale!r} instead."
+            )
+        if self.clip is not None:
+            check_number(self.clip, "clip", "Standardize", exclusive=True)
+        table = validate_data(self, X, dtype=np.float64)
+        self.kept_, self.mean_, self.scale_ = learn_scale([table], self.min_scale, "Standardize")
+        self.dropped_ = np.setdiff1d(np.arange(table.shape[1]), self.kept_)
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Return the standardised features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        features : ndarray of shape (n, len(kept_))
+        """
+        check_is_fitted(self, "scale_")
+        table = validate_data(self, X, dtype=np.float64, reset=False)
+        features: Floats = (table[:, self.kept_] - self.mean_) / self.scale_
+        return features if self.clip is None else np.clip(features, -self.clip, self.clip, out=features)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the kept features.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of all columns; by default those given to ``fit``, else x0, x1, ...
+
+        Returns
+        -------
+        names : ndarray of shape (len(kept_),) of str
+        """
+        check_is_fitted(self, "scale_")
+        names: NDArray[np.object_] = _check_feature_names_in(self, input_features)[self.kept_]
+        return names
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+class Scale(NamedTuple):
+    """Columns (k,) that vary, their means (k,) and their standard deviations (k,)."""
+
+    kept: NDArray[np.int64]
+    mean: Floats
+    spread: Floats
+
+
+def learn_scale(blocks: Iterable[Floats], min_scale: float, who: str) -> Scale:
+    """Return the scale of the columns that vary over all rows of the blocks (n_b, p), merging their moments."""
+    count, mean, squares = 0, np.zeros(1), np.zeros(1)
+    for block in blocks:
+        center = block.mean(axis=0)
+        jump, total = center - mean, count + len(block)
+        squares = squares + ((block - center) ** 2).sum(axis=0) + jump**2 * (count * len(block) / total)
+        mean = mean + jump * (len(block) / total)
+        count = total
+    spread = np.sqrt(squares / count)
+    vary = spread > ROUNDING * np.maximum(np.abs(mean), spread.max())
+    if not vary.any():
+        raise ValueError(
+            f"{who}: no feature varies over the objects given to fit (n_samples = {count}), so none can be "
+            "standardised."
+        )
+    kept = np.flatnonzero(vary & (spread > min_scale * np.median(spread[vary])))
+    return Scale(kept, mean[kept], spread[kept])

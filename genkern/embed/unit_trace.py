@@ -1,0 +1,93 @@
+"""Features in units of their own kernel's trace."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+
+class UnitTrace(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""Divide all features by one number, so that the kernel of the training objects has a mean diagonal of one.
+
+    .. math:: \phi(x) \mapsto \phi(x) / s, \qquad s^2 = \frac{1}{n} \sum_i \|\phi(x_i)\|^2
+              \quad \text{or, centred,} \quad \frac{1}{n} \sum_i \|\phi(x_i) - \bar\phi\|^2
+
+    The inner product of features that stand side by side (scikit-learn's ``FeatureUnion``) is the sum of their kernels;
+    with this step at the end of each part, all of them have the same weight.
+
+    Parameters
+    ----------
+    center : bool, default=True
+        Measure from the training mean, as a learner with a free bias does: what all objects have in common takes no
+        part. Nothing is subtracted, so that sparse features remain sparse.
+
+    Attributes
+    ----------
+    scale_ : float
+        The number s; one where it would be zero.
+
+    References
+    ----------
+    Cortes, Mohri & Rostamizadeh (2012), Algorithms for learning kernels based on centered alignment, section 2.
+
+    Examples
+    --------
+    >>> from genkern import UnitTrace
+    >>> UnitTrace().fit_transform([[1.0, 0.0], [1.0, 4.0]])
+    array([[0.5, 0. ],
+           [0.5, 2. ]])
+    """
+
+    def __init__(self, center: bool = True):
+        self.center = center
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the scale.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        table: Any = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64)
+        mean = np.asarray(table.mean(axis=0)).ravel() if self.center else np.zeros(table.shape[1])
+        if sparse.issparse(table):
+            # Of entries that are zero only the mean remains.
+            columns = table.tocsc()
+            at = np.repeat(np.arange(columns.shape[1]), np.diff(columns.indptr))
+            squares = ((columns.data - mean[at]) ** 2).sum()
+            squares += ((table.shape[0] - np.diff(columns.indptr)) * mean**2).sum()
+        else:
+            squares = ((table - mean) ** 2).sum()
+        self.scale_ = float(np.sqrt(squares / table.shape[0])) or 1.0
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the scaled features.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+
+        Returns
+        -------
+        scaled : ndarray or sparse matrix of shape (n, p)
+        """
+        check_is_fitted(self, "scale_")
+        table: Any = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64, reset=False)
+        return table / self.scale_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags

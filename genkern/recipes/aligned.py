@@ -1,0 +1,92 @@
+"""Aligned sequences of symbols: logistic regression on words by position and region, and on log-odds of models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from genkern.embed import CrossFit, ModelLogOdds, PositionalSpectrum, PowerMap, RegionSpectrum
+from genkern.models.markov_estimator import PositionalChainEstimator
+
+CS = (0.003, 0.01, 0.03, 0.1)
+BACKOFF = 30.0  # counts that a context needs to be believed more than the shorter one
+TOLERANCE = 1e-3  # of the solver: smaller ones change hardly any decision
+
+
+def aligned_symbols(
+    *,
+    ks: Sequence[int] = (1, 2, 3, 4, 5),
+    region_ks: Sequence[int] = (1, 2, 3, 4),
+    n_regions: int = 4,
+    orders: Sequence[int] = (0, 1, 2, 3),
+    alphabet: Any = None,
+    Cs: Sequence[float] = CS,
+    cv: Any = 5,
+    n_jobs: int | None = None,
+) -> Pipeline:
+    """Return a logistic regression on words of aligned sequences, by position and by region, and on log-odds of models.
+
+    Parameters
+    ----------
+    ks : sequence of int, default=(1, 2, 3, 4, 5)
+        Lengths of the words at each position (``PositionalSpectrum``).
+    region_ks : sequence of int, default=(1, 2, 3, 4)
+        Lengths of the words that are counted in each region (``RegionSpectrum``), of which the roots are taken. Empty
+        for none.
+    n_regions : int, default=4
+        Number of regions: quarters.
+    orders : sequence of int, default=(0, 1, 2, 3)
+        Orders of position-specific Markov chains, one chain per class, whose log-odds are features too
+        (``ModelLogOdds``), those of training objects out of fold (``CrossFit``). Empty for none.
+    alphabet : str, int, sequence or Alphabet, optional
+        The symbols: "dna", "rna", "protein", an explicit list, or (default) those of all objects given to ``fit``.
+    Cs : sequence of float, default=(0.003, 0.01, 0.03, 0.1)
+        Weights of the losses, of which cross-validation chooses one.
+    cv : int or cross-validation generator, default=5
+        The folds of that choice, and those of the out-of-fold features.
+    n_jobs : int, optional
+        Processes, over folds and Cs.
+
+    Returns
+    -------
+    pipeline : Pipeline
+        Steps "features", a ``FeatureUnion``, and "search", a ``GridSearchCV`` over ``LogisticRegression``.
+
+    Notes
+    -----
+    In five folds of the splice junctions the error was 2.7 % with the log-odds of models and 3.0 % without, which is
+    within the spread of the folds (0.4 and 0.5). The choice to use them was made on these folds, so they flatter it.
+
+    References
+    ----------
+    Rätsch & Sonnenburg (2004), Accurate splice site detection for Caenorhabditis elegans.
+    Zhang & Marr (1993), A weight array method for splicing signal analysis.
+
+    Examples
+    --------
+    >>> from genkern.recipes import aligned_symbols
+    >>> X, y = ["aab", "aba", "aaa", "abb", "bab", "bba", "bbb", "baa"], [0, 0, 0, 0, 1, 1, 1, 1]
+    >>> aligned_symbols(ks=(1,), region_ks=(), orders=(0,), cv=2).fit(X, y).predict(["abb", "bba"])
+    array([0, 1])
+    """
+    parts: list[tuple[str, Any]] = [("words", PositionalSpectrum(ks, alphabet))]
+    if region_ks:
+        regions = RegionSpectrum(region_ks, n_regions, alphabet)
+        parts.append(("regions", Pipeline([("counts", regions), ("root", PowerMap(0.5))])))
+    if orders:
+        odds = [(f"order{k}", ModelLogOdds(_chain(k, alphabet))) for k in orders]
+        crossed = CrossFit(FeatureUnion(odds), cv)
+        parts.append(("odds", Pipeline([("cross", crossed), ("scale", StandardScaler())])))
+    learner = LogisticRegression(solver="newton-cg", tol=TOLERANCE)
+    search = GridSearchCV(learner, {"C": list(Cs)}, cv=cv, n_jobs=n_jobs)
+    return Pipeline([("features", FeatureUnion(parts)), ("search", search)])
+
+
+def _chain(order: int, alphabet: Any) -> PositionalChainEstimator:
+    """Return the estimator of the class models of one order."""
+    return PositionalChainEstimator(order, alphabet=alphabet, backoff=BACKOFF if order else 0.0)

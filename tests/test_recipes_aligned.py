@@ -1,0 +1,71 @@
+"""The recipe for aligned symbols: its features, its choices, and splice junctions."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from genkern.datasets import load_splice_junctions
+from genkern.recipes import aligned_symbols
+
+
+def windows(count=60, seed=0):
+    """Return windows of 12 letters in which class 1 has a motif in the middle that is present in half of class 0."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(count) % 2
+    X = []
+    for label in y:
+        letters = rng.choice(list("ACGT"), 12)
+        if label or rng.random() < 0.5:
+            start = 4 if label else rng.choice([0, 1, 7, 8])
+            letters[start : start + 4] = list("GTAA")
+        X.append("".join(letters))
+    return X, y
+
+
+def test_features_are_words_roots_of_counts_and_out_of_fold_log_odds():
+    X, y = windows()
+    learner = aligned_symbols(ks=(1, 2), region_ks=(1,), orders=(0, 1), alphabet="dna").fit(X, y)
+    names = learner["features"].get_feature_names_out().tolist()
+    assert len(names) == 12 * 4 + 11 * 16 + 4 * 4 + 2
+    assert (names[0], names[48], names[-3]) == ("words__0:A", "words__0:AA", "regions__region3:T")
+    row = learner["features"].transform(["GGGACCCCACGT"])[0]
+    row = dict(zip(names, row.toarray().ravel()))
+    assert (row["words__0:G"], row["words__1:G"], row["words__0:A"]) == (1, 1, 0)
+    assert row["regions__region0:G"] == pytest.approx(np.sqrt(3))
+    cross = dict(learner["features"].transformer_list)["odds"]["cross"]
+    assert cross.folds_.shape == (60,)
+    assert len(cross.fold_embeddings_) == 5
+
+
+def test_place_decides_and_the_search_chooses_by_training_data():
+    X, y = windows(120)
+    new, labels = windows(120, seed=1)
+    learner = aligned_symbols(ks=(1, 2, 3), alphabet="dna").fit(X, y)
+    assert learner.score(new, labels) > 0.9
+    assert learner["search"].best_params_["C"] in (0.003, 0.01, 0.03, 0.1)
+
+
+def test_parts_may_be_left_out():
+    X, y = windows()
+    learner = aligned_symbols(ks=(1,), region_ks=(), orders=(), alphabet="dna", Cs=(0.5,)).fit(X, y)
+    table = np.array([[letter == x for letter in "ACGT" for x in text] for text in X], float)  # in another order
+    by_hand = LogisticRegression(C=0.5, tol=1e-8).fit(table, y)
+    np.testing.assert_allclose(learner.predict_proba(X), by_hand.predict_proba(table), rtol=0, atol=0.01)
+
+
+def test_sequences_of_another_length_are_refused():
+    X, y = windows()
+    with pytest.raises(ValueError, match="object 3 has 11 symbols"):
+        aligned_symbols().fit([*X[:3], X[3][:-1], *X[4:]], y)
+    learner = clone(aligned_symbols(ks=(1,), region_ks=(), orders=(0,), cv=2)).fit(X, y)
+    with pytest.raises(ValueError, match="object 0 has 11 symbols"):
+        learner.predict([X[3][:-1]])
+
+
+def test_splice_junctions_are_told_apart():
+    data = load_splice_junctions()
+    order = np.random.default_rng(0).permutation(len(data.X))[:900]
+    X, y = [data.X[i] for i in order], data.y[order]
+    learner = aligned_symbols(ks=(1, 2, 3), region_ks=(1, 2, 3), alphabet="dna", Cs=(0.1,), cv=3)
+    assert learner.fit(X[:500], y[:500]).score(X[500:], y[500:]) > 0.92

@@ -1,0 +1,112 @@
+"""The recipe for sequences of symbols that are not aligned."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from genkern import MarkovChainEstimator, Spectrum
+from genkern.recipes import symbols
+
+DATA = Path(os.environ.get("GENKERN_DATA", Path(__file__).parents[1] / "../shared/data"))
+
+
+def periodic(letters: str, period: int, count: int, seed: int) -> list[str]:
+    """Return random sequences in which letters tend to come back after so many positions."""
+    rng = np.random.default_rng(seed)
+    texts = []
+    for length in rng.integers(40, 70, count):
+        text = list(rng.choice(list(letters), length))
+        for t in range(period, length):
+            if rng.random() < 0.6:
+                text[t] = text[t - period]
+        texts.append("".join(text))
+    return texts
+
+
+def two_classes(letters: str, seed: int = 0) -> tuple[list[str], np.ndarray]:
+    """Return objects of classes that differ in the period of what comes back, and in nothing else."""
+    X = periodic(letters, 3, 20, seed) + periodic(letters, 4, 20, seed + 1)
+    return X, np.repeat(["three", "four"], 20)
+
+
+def test_lags_tell_classes_apart_that_have_the_same_symbols():
+    X, y = two_classes("abcd")
+    new, labels = two_classes("abcd", 7)
+    assert symbols().fit(X, y).score(new, labels) > 0.95
+
+
+def test_the_kernel_is_the_sum_of_kernels_of_unit_trace():
+    X, y = two_classes("abc")
+    pipeline = symbols("abc", n_lags=2, n_gaps=1).fit(X, y)
+    features = pipeline[:-1].transform(X)
+    expected = np.zeros((len(X), len(X)))
+    for offsets in ((0, 1), (0, 2), (0, 1, 2)):
+        counts = Spectrum(offsets=offsets, alphabet="abc").fit_transform(X)
+        roots = np.sqrt(counts / counts.sum(axis=1, keepdims=True))
+        roots -= roots.mean(axis=0)
+        K = roots @ roots.T
+        expected += K / np.trace(K) * len(X) / 3
+    centred = features - features.mean(axis=0)
+    np.testing.assert_allclose(centred @ centred.T, expected, rtol=0, atol=1e-10)
+
+
+def test_parts_follow_the_alphabet():
+    def parts(*args, **kwargs):
+        return [name for name, _ in symbols(*args, **kwargs).named_steps["kernels"].transformer_list]
+
+    assert parts() == parts(4) == parts("abc") == ["pairs", "gapped"]
+    assert parts("protein") == ["pairs", "gapped", "windows"]
+    assert parts("dna") == parts("RNA") == ["pairs", "gapped", "odds"]
+    assert parts("dna", models=None) == parts("protein", table=None) == ["pairs", "gapped"]
+    assert parts("abc", table=[0, 1, 2], models=[MarkovChainEstimator(1, alphabet="abc")])[2:] == ["windows", "odds"]
+
+
+def test_proteins_with_ambiguous_and_missing_letters():
+    X, y = two_classes("ACDEFGHIKLMNPQRSTVWY")
+    new, labels = two_classes("ACDEFGHIKLMNPQRSTVWY", 7)
+    X[0] = X[0][:20] + "XXXXXXBZJ" + X[0][20:]
+    pipeline = symbols("protein", n_lags=5).fit(X, y)
+    assert pipeline.score(new, labels) > 0.8
+    assert pipeline[:-1].transform(X[:1]).shape == (1, 5 * 400 + 16 * 1000 + 4 * 16 + 2 * 16 * (6 + 3 * 18))
+
+
+def test_dna_with_chains():
+    X, y = two_classes("ACGT")
+    new, labels = two_classes("ACGT", 7)
+    chains = [MarkovChainEstimator(order, alphabet="dna", backoff=1.0) for order in (0, 3)]
+    pipeline = symbols("dna", n_lags=2, n_gaps=2, models=chains).fit(X, y)
+    assert pipeline[:-1].transform(X[:1]).shape == (1, 2 * 16 + 4 * 64 + 256 + 2)
+    assert pipeline.score(new, labels) > 0.8
+    odds = pipeline.named_steps["kernels"].transformer_list[-1][1]
+    assert odds.named_steps["odds"].n_features_out_ == 2
+    # New log-odds are those of the full fit; training ones were made without the object's label.
+    np.testing.assert_allclose(odds.transform(X).std(axis=0), 1.0, rtol=1e-12)
+
+
+def test_clone_pickle_and_grid():
+    X, y = two_classes("ab")
+    pipeline = clone(symbols(n_lags=4, n_gaps=1)).fit(X, y)
+    again = pickle.loads(pickle.dumps(pipeline))
+    np.testing.assert_array_equal(again.decision_function(X), pipeline.decision_function(X))
+    np.testing.assert_allclose(pipeline.decision_function(X[5:6]), pipeline.decision_function(X)[5:6], rtol=1e-10)
+    grid = {"ridge__criterion": ["error", "squared"], "kernels__gapped": ["drop"]}
+    assert GridSearchCV(symbols(n_lags=4), grid, cv=2).fit(X, y).best_score_ > 0.8
+
+
+@pytest.mark.skipif(not (DATA / "scope40").exists(), reason="the folder of real sets is not there")
+def test_folds_of_proteins():
+    with gzip.open(DATA / "scope40" / "scope40.fasta.gz", "rt") as file:
+        lines = file.read().split()
+    y, X = np.array([name[0] for name in lines[1::3]]), lines[2::3]
+    rows = np.concatenate([np.flatnonzero(y == c)[:120] for c in "ab"])
+    train, test = rows[::2], rows[1::2]
+    pipeline = symbols("protein", table=None).fit([X[i] for i in train], y[train])
+    assert pipeline.score([X[i] for i in test], y[test]) > 0.8
