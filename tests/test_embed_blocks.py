@@ -337,31 +337,3 @@ def test_log_odds_are_standardised_in_the_same_way():
 def test_wrong_scales_are_refused(options, error):
     with pytest.raises(ValueError, match=error):
         Standardize(**options).fit([[0.0], [1.0]])
-
-
-def test_weights_of_blocks_are_those_of_a_mean_of_kernels():
-    mixture = Mixture([0.5, 0.5], Gaussian([[-1.0], [1.0]], [0.25, 0.25]))
-    X = [[-1.5, -1.2, 0.9], [0.8, 1.3], [0.1, 0.2, -0.4]]
-    fisher = FisherScore(mixture, "diagonal", blocks=["means", "variances", "occupancy"])
-    weights = {"variances": 0.5, "occupancy": 2.0}
-    whole = BlockNormalizer(fisher, weights=weights).fit_transform(X)
-    parts = {name: BlockNormalizer(fisher.set_params(blocks=[name])).fit_transform(X) for name in ("means", *weights)}
-    expected = (gram(parts["means"]) + 0.5 * gram(parts["variances"]) + 2.0 * gram(parts["occupancy"])) / 3.5
-    np.testing.assert_allclose(gram(whole), expected, rtol=1e-12)
-    fisher.set_params(blocks=["means", "variances", "occupancy"])
-    table = sparse.csr_matrix(FisherScore(**fisher.get_params(deep=False)).fit_transform(X))
-
-    class Ready(TransformerMixin, BaseEstimator):
-        def fit(self, X, y=None):
-            self.blocks_ = {"means": slice(0, 2), "variances": slice(2, 4), "occupancy": slice(4, 6)}
-            return self
-
-        def transform(self, X):
-            return table
-
-    again = BlockNormalizer(Ready(), weights=weights).fit_transform(X)
-    np.testing.assert_allclose(again.toarray(), whole, rtol=1e-12)
-    with pytest.raises(ValueError, match=r"names the block 'probs'\. The embedding has means, variances, occupancy"):
-        BlockNormalizer(fisher, weights={"probs": 1.0}).fit(X)
-    with pytest.raises(ValueError, match="weights"):
-        BlockNormalizer(fisher, weights={"means": 0.0}).fit(X)

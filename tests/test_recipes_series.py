@@ -28,7 +28,9 @@ def waves(count=30, seed=0, gaps=0.0):
 
 
 def small(**options):
-    return series(n_components=6, n_states=2, **options).set_params(scores__widths=(1, 9))
+    return series(n_components=6, n_states=2, **options).set_params(
+        scores__bag__widths=(1, 9), scores__chain__widths=(1, 9)
+    )
 
 
 @pytest.mark.parametrize("gaps", [0.0, 0.1])
@@ -41,7 +43,7 @@ def test_recipe_tells_shapes_apart(gaps):
 
 def test_windows_are_needed():
     X, y = waves()
-    single = small().set_params(scores__widths=(1,))
+    single = small().set_params(scores__bag__widths=(1,), scores__chain__widths=(1,))
     assert cross_val_score(single, X, y, cv=3).mean() < 0.8
 
 
@@ -56,9 +58,10 @@ def test_recipe_survives_cloning_and_pickling():
 
 def test_recipe_can_be_searched_and_takes_groups():
     X, y = waves()
-    grid = {"scores__widths": [(1,), (1, 9)], "scores__embedding__bag__embedding__estimator__n_components": [4]}
-    search = GridSearchCV(small(), grid, cv=3, error_score="raise").fit(X, y)
-    assert search.best_params_["scores__widths"] == (1, 9)
+    grid = {"scores__bag__widths": [(1,), (1, 9)], "scores__bag__embedding__embedding__estimator__n_components": [4]}
+    bags = small().set_params(scores__chain="drop")
+    search = GridSearchCV(bags, grid, cv=3, error_score="raise").fit(X, y)
+    assert search.best_params_["scores__bag__widths"] == (1, 9)
     groups = np.arange(30) // 6
     alone, together = small().fit(X, y), small().fit(X, y, ridge__groups=groups)
     assert abs(alone["ridge"].cv_squared_ - together["ridge"].cv_squared_).max() > 1e-4
@@ -70,8 +73,8 @@ def test_steps_and_features_have_names():
     assert list(fitted.named_steps) == ["scores", "ridge"]
     names = fitted["scores"].get_feature_names_out()
     assert len(names) == fitted["ridge"].n_features_in_
-    assert "w9_normalized__bag__occupancy[5]" in names
-    assert "w9__chain__occupancy[1,3]" in names
+    assert "bag__w9_normalized__occupancy[5]" in names
+    assert "chain__w9__occupancy[1,3]" in names
 
 
 def test_units_do_not_matter():
@@ -103,5 +106,5 @@ def test_closed_contours_may_begin_anywhere():
 def test_japanese_vowels():
     vowels = load_japanese_vowels()
     train, test = vowels.part("train"), vowels.part("test")
-    fitted = series().set_params(scores__widths=(1, 5)).fit(train.X, train.y)
+    fitted = series().set_params(scores__bag__widths=(1, 5), scores__chain__widths=(1, 5)).fit(train.X, train.y)
     assert np.mean(fitted.predict(test.X) != test.y) < 0.025

@@ -63,9 +63,9 @@ def test_parts_follow_the_alphabet():
         return [name for name, _ in symbols(*args, **kwargs).named_steps["kernels"].transformer_list]
 
     assert parts() == parts(4) == parts("abc") == ["pairs", "gapped"]
-    assert parts("protein") == ["pairs", "gapped", "windows"]
+    assert parts("protein") == ["pairs", "gapped", "windows", "length"]
     assert parts("dna") == parts("RNA") == ["pairs", "gapped", "odds"]
-    assert parts("dna", models=None) == parts("protein", table=None) == ["pairs", "gapped"]
+    assert parts("dna", models=None) == parts("protein", table=None, length=False) == ["pairs", "gapped"]
     assert parts("abc", table=[0, 1, 2], models=[MarkovChainEstimator(1, alphabet="abc")])[2:] == ["windows", "odds"]
 
 
@@ -75,7 +75,41 @@ def test_proteins_with_ambiguous_and_missing_letters():
     X[0] = X[0][:20] + "XXXXXXBZJ" + X[0][20:]
     pipeline = symbols("protein", n_lags=5).fit(X, y)
     assert pipeline.score(new, labels) > 0.8
-    assert pipeline[:-1].transform(X[:1]).shape == (1, 5 * 400 + 16 * 1000 + 4 * 16 + 2 * 16 * (6 + 3 * 18))
+    assert pipeline[:-1].transform(X[:1]).shape == (1, 5 * 400 + 16 * 1000 + 4 * 32 + 2 * 32 * (6 + 3 * 18) + 1)
+
+
+def test_windows_and_length_weigh_as_much_as_all_triples():
+    X, y = two_classes("ACDEFGHIKLMNPQRSTVWY")
+    kernels = symbols("protein", n_lags=3, n_gaps=2).fit(X, y).named_steps["kernels"]
+    features, sizes = kernels.transform(X), [3 * 400, 4 * 1000, 4 * 32 + 2 * 32 * (6 + 3 * 18), 1]
+    assert features.shape == (len(X), sum(sizes))
+    traces = [part.var(axis=0).sum() for part in np.split(features, np.cumsum(sizes)[:-1], axis=1)]
+    np.testing.assert_allclose(traces, [3, 4, 4, 4], rtol=1e-12)
+    lengths = np.log([len(x) + 1 for x in X])
+    np.testing.assert_allclose(np.ptp(features[:, -1]), 2 * np.ptp(lengths) / lengths.std(), rtol=1e-12)
+    assert kernels.transformer_list[-1][1].get_feature_names_out() == ["length"]
+
+
+def test_length_tells_classes_apart_that_differ_in_nothing_else():
+    lengths = [12, 13, 14, 15] * 5 + [36, 38, 40] * 7
+    X = [periodic("ACDE", 3, 1, seed)[0][:length] for seed, length in enumerate(lengths)]
+    y = np.repeat([0, 1], [20, 21])
+    ridges = [symbols("ACDE", n_lags=1, n_gaps=1, length=use).fit(X, y).named_steps["ridge"] for use in (True, False)]
+    assert ridges[0].cv_squared_.min() < 0.3 < ridges[1].cv_squared_.min()
+
+
+def test_the_gaussian_kernel_of_proteins_can_be_left_out():
+    X, y = two_classes("ACDEFGHIKLMNPQRSTVWY")
+    # Without groups there are 8000 triples, and yet features are dense.
+    pipeline = symbols("protein", n_lags=2, n_gaps=1, groups=None, table=None).fit(X, y)
+    features, ridge = pipeline[:-1].transform(X), pipeline.named_steps["ridge"]
+    assert isinstance(features, np.ndarray)
+    squares = ((features[:, None] - features[None]) ** 2).sum(axis=-1)
+    np.testing.assert_allclose(squares.mean(), 2.0, rtol=1e-10)
+    values = np.exp(-squares / 4) @ ridge.dual_coef_[0] + ridge.intercept_
+    np.testing.assert_allclose(pipeline.decision_function(X), values, rtol=1e-8, atol=1e-8)
+    linear = pipeline.set_params(ridge__kernel="linear").fit(X, y)
+    assert linear.named_steps["ridge"].coef_.shape == (1, features.shape[1])
 
 
 def test_dna_with_chains():

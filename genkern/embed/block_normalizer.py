@@ -13,17 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from genkern.embed.maps import PowerMap
 from genkern.objects import remember_width
-from genkern.validation import Floats, check_number
+from genkern.validation import check_number
 
 
 class BlockNormalizer(TransformerMixin, BaseEstimator):
     r"""The features of an embedding, block by block to the signed power and to unit length, then as a whole.
 
     .. math:: f_b = \frac{h(\phi_b)}{\lVert h(\phi_b) \rVert}, \qquad h(g) = \mathrm{sgn}(g)\, |g|^\rho, \qquad
-       f = \frac{1}{\sqrt{\sum_b w_b}} (\sqrt{w_1} f_1, \dots, \sqrt{w_B} f_B)
+       f = \frac{1}{\sqrt B} (f_1, \dots, f_B)
 
-    where :math:`\phi_b` is block b of the features, of those that are not zero. The inner product is the weighted mean
-    over the blocks of the normalised kernels of single blocks.
+    where :math:`\phi_b` is block b of the features and B the number of blocks that are not zero. The inner product is
+    the mean over the blocks of the normalised kernels of single blocks.
 
     Parameters
     ----------
@@ -32,8 +32,6 @@ class BlockNormalizer(TransformerMixin, BaseEstimator):
         ``FisherScore`` does; without one all features are one block.
     power : float, default=0.5
         The power :math:`\rho` > 0; one changes nothing.
-    weights : dict of str to float, optional
-        Positive weights of named blocks; those not named have one.
 
     Attributes
     ----------
@@ -64,10 +62,9 @@ class BlockNormalizer(TransformerMixin, BaseEstimator):
     array([1., 1.])
     """
 
-    def __init__(self, embedding: Any, power: float = 0.5, weights: dict[str, float] | None = None):
+    def __init__(self, embedding: Any, power: float = 0.5):
         self.embedding = embedding
         self.power = power
-        self.weights = weights
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the embedding.
@@ -83,7 +80,6 @@ class BlockNormalizer(TransformerMixin, BaseEstimator):
         self
         """
         self._start(X).fit(X, y)
-        self._weights()
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -144,33 +140,20 @@ class BlockNormalizer(TransformerMixin, BaseEstimator):
         self.embedding_ = clone(self.embedding)
         return self.embedding_
 
-    def _weights(self) -> list[float]:
-        """Return the weight of each block."""
-        given, blocks = self.weights or {}, self.blocks_
-        unknown = [name for name in given if name not in blocks]
-        if unknown:
-            raise ValueError(
-                f"BlockNormalizer: 'weights' names the block {unknown[0]!r}. The embedding has {', '.join(blocks)}."
-            )
-        weights = ((name, given.get(name, 1.0)) for name in blocks)
-        return [check_number(value, f"weights[{name!r}]", "BlockNormalizer", exclusive=True) for name, value in weights]
-
     def _normalised(self, features: Any) -> Any:
-        """Return features (n, p) with unit length in each block, times its weight, and as a whole."""
-        weights = self._weights()
+        """Return features (n, p) with unit length in each block and as a whole."""
         if sparse.issparse(features):
-            table = sparse.csr_matrix(features, dtype=np.float64, copy=True)
-            return _unit_entries(table, self.blocks_, np.array(weights), self.power)
+            return _unit_entries(sparse.csr_matrix(features, dtype=np.float64, copy=True), self.blocks_, self.power)
         table = np.asarray(features, np.float64)
         unit, filled = np.empty(table.shape), np.zeros((len(table), 1))
-        for columns, weight in zip(self.blocks_.values(), weights, strict=True):
+        for columns in self.blocks_.values():
             part = table[:, columns]
             peak = np.abs(part).max(axis=1, keepdims=True)  # taken out first, lest squares leave the range of numbers
             part = PowerMap(self.power).apply(part / np.where(peak > 0, peak, 1.0))
             size = np.sqrt((part**2).sum(axis=1, keepdims=True))
-            unit[:, columns] = np.sqrt(weight) * part / np.where(peak > 0, size, 1.0)
-            filled += weight * (peak > 0)
-        unit /= np.sqrt(np.where(filled > 0, filled, 1.0))
+            unit[:, columns] = part / np.where(peak > 0, size, 1.0)
+            filled += peak > 0
+        unit /= np.sqrt(np.maximum(filled, 1.0))
         return unit
 
     def __sklearn_tags__(self) -> Any:
@@ -181,8 +164,8 @@ class BlockNormalizer(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _unit_entries(table: Any, blocks: dict[str, Any], weights: Floats, power: float) -> Any:
-    """Return a CSR matrix (n, p) with unit length in each block, times its weight, and as a whole, in place."""
+def _unit_entries(table: Any, blocks: dict[str, Any], power: float) -> Any:
+    """Return a CSR matrix (n, p) with unit length in each block and as a whole, changed in place."""
     which = np.zeros(table.shape[1], np.int64)
     for b, columns in enumerate(blocks.values()):
         which[columns] = b
@@ -191,7 +174,7 @@ def _unit_entries(table: Any, blocks: dict[str, Any], weights: Floats, power: fl
     np.maximum.at(peak, cell, np.abs(table.data))
     values = PowerMap(power).apply(table.data / np.where(peak > 0, peak, 1.0)[cell])
     size = np.sqrt(np.bincount(cell, values**2, len(peak)))
-    filled = (peak > 0).reshape(-1, len(blocks)) @ weights
-    size = (size.reshape(-1, len(blocks)) * np.sqrt(filled)[:, None] / np.sqrt(weights)).ravel()
+    filled = (peak > 0).reshape(-1, len(blocks)).sum(axis=1)
+    size *= np.repeat(np.sqrt(filled), len(blocks))
     table.data = values / np.where(size > 0, size, 1.0)[cell]
     return table

@@ -203,8 +203,9 @@ class LatentMeanMap(StateEmbedding):
         lacking = self._lacking(float(np.abs(points).max()))
         if lacking > POOR:
             warnings.warn(
-                f"LatentMeanMap: with {self.n_components} Taylor features, the kernel of the outermost observation with "
-                f"itself is {1.0 - lacking:.2g}, not 1. Raise n_components, lower lam_x, or use features='fourier'.",
+                f"LatentMeanMap: with {self.n_components} Taylor features, the kernel of the outermost observation "
+                f"with itself is {1.0 - lacking:.2g}, not 1. Raise n_components, lower lam_x, or use "
+                "features='fourier'.",
                 UserWarning,
                 stacklevel=2,
             )

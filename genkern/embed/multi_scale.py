@@ -32,7 +32,7 @@ class MultiScale(TransformerMixin, BaseEstimator):
     ----------
     embedding : transformer
         Of lists of series to features, such as ``FisherScore(MixtureEstimator(32))``; a clone is fitted to the windows
-        of each kind. Several embeddings of the same windows are a ``sklearn.pipeline.FeatureUnion``.
+        of each kind. Several embeddings are several ``MultiScale`` in a ``sklearn.pipeline.FeatureUnion``.
     widths : "auto" or sequence of ints, default="auto"
         "auto" is 1, 3, 5, 9, 17, 33, 65, 129, up to a third of the median length of the training series.
     normalize : sequence of bool, default=(False, True)

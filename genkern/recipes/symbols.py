@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate, product
 from typing import Any
 
+import numpy as np
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from genkern.embed import (
     BlockNormalizer,
@@ -23,47 +25,55 @@ from genkern.embed import (
     UnitTrace,
 )
 from genkern.embed.recode import reduced_alphabet
+from genkern.kernels import RBF
 from genkern.learn import KernelRidgeClassifierCV
 from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.markov_estimator import MarkovChainEstimator, PeriodicChainEstimator
 from genkern.models.mixture_estimator import MixtureEstimator
 from genkern.recipes.series import BLOCKS, STEPS
+from genkern.validation import Floats
 
 WIDTHS = (1, 5, 9, 17)  # of windows of properties: a turn, a strand, a helix
 ORDERS = range(5)  # of Markov models
 PERIODS = {"dna": 3, "rna": 3}  # of codons
+GAMMA = 0.25  # of the Gaussian kernel: squared distances between proteins are two on average
 
 
 def symbols(
     alphabet: Any = None,
     *,
-    n_lags: int = 15,
+    n_lags: int | str = "auto",
     n_gaps: int = 4,
     groups: Any = "auto",
     table: Any = "auto",
     models: Sequence[Any] | str | None = "auto",
+    length: bool | str = "auto",
     random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> Pipeline:
     """Return a ridge classifier on a sum of kernels between sequences of symbols that are not aligned.
 
-    Each kernel has its own unit trace (``UnitTrace``), so that all count alike:
+    Each kernel of words has its own unit trace (``UnitTrace``), so that all count alike:
 
     - for each lag, that of Bhattacharyya between the frequencies of pairs of symbols so far apart;
     - the same of triples with gaps, one kernel for every two distances between their symbols, in a reduced alphabet if
       there is one; of nucleotides, which are few, also of words of four;
     - where symbols have numbers, such as the properties of amino acids: Fisher vectors of windows under a Gaussian
-      mixture, one kernel per width;
+      mixture, one kernel per width, together of the weight of all triples;
     - where there are models, such as Markov chains of DNA: the log-odds between the models of the classes, of training
-      objects out of fold (``CrossFit``).
+      objects out of fold (``CrossFit``);
+    - of proteins, the logarithm of the length, of the weight of all triples.
+
+    The ridge takes the sum as it is, and of proteins a Gaussian kernel of its distances: the product of the Gaussian
+    kernels of all parts, so that words tell more about objects of a similar length.
 
     Parameters
     ----------
     alphabet : str, int, sequence or Alphabet, optional
         The symbols: "dna", "rna", "protein", an explicit list or their number; the default is those of all objects
         given to ``fit``. The names choose what "auto" means below.
-    n_lags : int, default=15
-        Pairs are 1, ..., n_lags positions apart.
+    n_lags : int or "auto", default="auto"
+        Pairs are 1, ..., n_lags positions apart: 30 for proteins, else 15.
     n_gaps : int, default=4
         The symbols of a triple are 1, ..., n_gaps positions apart, those of a word of four up to n_gaps - 1.
     groups : "auto", None, str or sequence of sequences, default="auto"
@@ -73,6 +83,8 @@ def symbols(
     models : "auto", None or list of estimators, default="auto"
         What is fitted to each class: for DNA and RNA, Markov chains of orders 0 to 4, stationary ones and such of
         period three with a hidden phase; else none. Estimators must have their alphabet.
+    length : bool or "auto", default="auto"
+        Whether the length of an object is a feature: for proteins, else not.
     random_state : int, default=0
         Seed of the models and of the folds.
     n_jobs : int, optional
@@ -81,15 +93,22 @@ def symbols(
     Returns
     -------
     pipeline : Pipeline
-        Steps "kernels" (a ``FeatureUnion`` with the parts "pairs", "gapped", "windows" and "odds"), "scale", "ridge".
+        Steps "kernels" (a ``FeatureUnion`` with the parts "pairs", "gapped", "windows", "odds" and "length"), "scale",
+        "ridge". With ``set_params(ridge__kernel="linear")`` proteins have coefficients too, and can be explained.
         Where objects come in groups, choose the penalty by leaving out whole groups:
         ``fit(X, y, ridge__groups=groups)``.
 
     Notes
     -----
-    Frequencies do not know how long an object is; add the length as a feature where it says something. Features are
-    dense, some twenty thousand for proteins. The ridge chooses its penalty by the squared error of leave-one-out, which
-    is a little steadier than the number of errors.
+    Frequencies do not know how long an object is; hence ``length``, where it says something. Features are dense, some
+    thirty thousand for proteins. The ridge chooses its penalty by the squared error of leave-one-out, which is a little
+    steadier than the number of errors.
+
+    What is particular to proteins was chosen by leave-one-out on domains of SCOPe, one of each family and none of those
+    on which the errors between classes are measured (``benchmarks/league``). From 15 lags, 16 components, no length and
+    no Gaussian kernel to this setting, the squared error fell from 0.295 to 0.285 between classes a and b, and from
+    0.61 to 0.58 and 0.62 to 0.58 between c and d (two draws; errors from 5.4 to 5.3 %, 22.1 to 20.3 % and 21.2 to
+    20.0 %). Other reduced alphabets, words of four in six groups and words by region gave little or nothing.
 
     References
     ----------
@@ -109,24 +128,30 @@ def symbols(
     groups = ("murphy10" if protein else None) if _is_auto(groups) else groups
     table = ("protein" if protein else None) if _is_auto(table) else table
     models = _chains(alphabet, period, random_state) if _is_auto(models) else models
-    parts: list[tuple[str, Any]] = [("pairs", _words(alphabet, [(0, lag) for lag in range(1, n_lags + 1)]))]
+    lags: Any = (30 if protein else 15) if _is_auto(n_lags) else n_lags
+    words = partial(_words, sparse=False if protein else "auto")  # the Gaussian kernel wants dense features
+    parts: list[tuple[str, Any]] = [("pairs", words(alphabet, [(0, lag) for lag in range(1, lags + 1)]))]
     gaps = [*product(range(1, n_gaps + 1), repeat=2), *(product(range(1, n_gaps), repeat=3) if period else ())]
     gapped = [tuple(accumulate((0, *steps))) for steps in gaps]
     if groups is None:
-        parts.append(("gapped", _words(alphabet, gapped)))
+        parts.append(("gapped", words(alphabet, gapped)))
     else:
-        reduced = _words(reduced_alphabet(groups, alphabet), gapped)
+        reduced = words(reduced_alphabet(groups, alphabet), gapped)
         parts.append(("gapped", Pipeline([("recode", Recode(groups, alphabet)), ("words", reduced)])))
     if table is not None:
         parts.append(("windows", _windows(table, alphabet, random_state, n_jobs)))
     if models:
         parts.append(("odds", _odds(models, random_state)))
-    weights = {"windows": len(WIDTHS) ** 0.5} if table is not None else None
+    if protein if _is_auto(length) else length:
+        logs = FunctionTransformer(_log_lengths, feature_names_out=_length_name)
+        parts.append(("length", Pipeline([("log", logs), ("scale", UnitTrace())])))
+    ridge = KernelRidgeClassifierCV(kernel=RBF(GAMMA) if protein else "linear", criterion="squared")
+    weights = {name: n_gaps for name, _ in parts if name in ("windows", "length")}  # squared: of n_gaps ** 2 kernels
     return Pipeline(
         [
             ("kernels", FeatureUnion(parts, transformer_weights=weights)),
             ("scale", UnitTrace()),
-            ("ridge", KernelRidgeClassifierCV(kernel="linear", criterion="squared")),
+            ("ridge", ridge),
         ]
     )
 
@@ -136,7 +161,7 @@ def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def _words(alphabet: Any, offsets: Sequence[tuple[int, ...]]) -> FeatureUnion:
+def _words(alphabet: Any, offsets: Sequence[tuple[int, ...]], sparse: bool | str) -> FeatureUnion:
     """Return the roots of the frequencies of words, one kernel of unit trace for each way of reading them."""
     return FeatureUnion(
         [
@@ -144,7 +169,7 @@ def _words(alphabet: Any, offsets: Sequence[tuple[int, ...]]) -> FeatureUnion:
                 "-".join(map(str, reads)),
                 Pipeline(
                     [
-                        ("words", Spectrum(alphabet=alphabet, normalize="frequency", offsets=reads)),
+                        ("words", Spectrum(alphabet=alphabet, sparse=sparse, normalize="frequency", offsets=reads)),
                         ("root", PowerMap(0.5)),
                         ("scale", UnitTrace()),
                     ]
@@ -158,7 +183,7 @@ def _words(alphabet: Any, offsets: Sequence[tuple[int, ...]]) -> FeatureUnion:
 def _windows(table: Any, alphabet: Any, random_state: Any, n_jobs: int | None) -> Pipeline:
     """Return Fisher vectors of windows of numbers, of unit trace over all widths together."""
     limits = {"max_iter": STEPS, "tol": 0, "random_state": random_state}
-    mixture = MixtureEstimator(16, GaussianEstimator(min_covar=1e-2), **limits)
+    mixture = MixtureEstimator(32, GaussianEstimator(min_covar=1e-2), **limits)
     scores = BlockNormalizer(FisherScore(mixture, "diagonal", length_norm="length", blocks=BLOCKS))
     return Pipeline(
         [
@@ -167,6 +192,16 @@ def _windows(table: Any, alphabet: Any, random_state: Any, n_jobs: int | None) -
             ("scale", UnitTrace()),
         ]
     )
+
+
+def _log_lengths(X: Any) -> Floats:
+    """Return log(1 + length) of each object, (n, 1)."""
+    return np.log1p([[len(x)] for x in X])
+
+
+def _length_name(transformer: Any, input_features: Any) -> list[str]:
+    """Return the name of the only feature."""
+    return ["length"]
 
 
 def _chains(alphabet: Any, period: int | None, random_state: Any) -> list[Any]:
