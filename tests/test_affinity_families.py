@@ -111,8 +111,9 @@ def test_the_mean_map_of_exponentials(lam: float) -> None:
     nodes, weights = np.polynomial.legendre.leggauss(400)
 
     def below(first: Exponential, second: Exponential) -> float:  # over x = y + d, d > 0
-        d, y = 30.0 * (0.5 + 0.5 * nodes) ** 4, 60.0 * (0.5 + 0.5 * nodes) ** 2
-        slopes = np.outer(60.0 * (0.5 + 0.5 * nodes) ** 3 * weights, 60.0 * (0.5 + 0.5 * nodes) * weights)
+        u = 0.5 + 0.5 * nodes
+        d, y = 90.0 * u**4, 90.0 * u**2
+        slopes = np.outer(180.0 * u**3 * weights, 90.0 * u * weights)
         points = (y + d[:, None]).reshape(-1, 1)
         logs = first.log_density(points).reshape(400, 400) + second.log_density(y[:, None])
         return float((np.exp(logs - 0.5 * lam * d[:, None] ** 2) * slopes).sum())
