@@ -315,3 +315,32 @@ def test_a_one_draw_multinomial_is_categorical() -> None:
     for how in POWERS:
         one = affinity(Multinomial(P3, 1), Multinomial(Q3, 1), how)
         assert one == pytest.approx(float(affinity(Categorical(P3), Categorical(Q3), how)), rel=1e-14)
+
+
+FORMULAS = {
+    "Bernoulli": "bernoulli",
+    "Poisson": "poisson",
+    "Gamma": "gamma",
+    "Exponential": "exponential",
+    "Geometric": "geometric",
+    "Dirichlet": "dirichlet",
+    "VonMises": "von_mises",
+    "Multinomial": "multinomial",
+}
+
+
+@pytest.mark.parametrize(("name", "how"), PAIRS, ids=[f"{name}-{how!r}" for name, how in PAIRS])
+def test_the_formula_in_charge_is_the_family_s_own(name: str, how: Any) -> None:
+    stack = STACKS[name][0](np.random.default_rng(0))
+    found = affinity.explain(stack[0], stack[1], how)
+    assert found.name == f"{FORMULAS[name]}_{'product' if isinstance(how, Power) else 'mean_map'}"
+    assert found.kind == "exact"
+
+
+def test_a_sharp_mean_map_is_the_product_with_power_one() -> None:
+    """Of counts in the limit itself; of densities up to (lambda / 2 pi)^(d/2): the circle is locally flat."""
+    p, q = Bernoulli([0.2, 0.9]), Bernoulli([0.5, 0.3])
+    assert affinity(p, q, Expected(200.0)) == pytest.approx(float(affinity(p, q, Power(1.0))), rel=1e-12)
+    for p, q in ((Exponential(0.7), Exponential(2.0)), (VonMises(0.4, 2.0), VonMises(-0.3, 1.0))):
+        scaled = float(affinity(p, q, Expected(1e6))) + 0.5 * math.log(1e6 / (2 * math.pi))
+        assert scaled == pytest.approx(float(affinity(p, q, Power(1.0))), abs=5e-3)

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from genkern import (
     HMM,
+    KDE,
     Categorical,
     Expected,
     Gamma,
@@ -63,6 +64,7 @@ def test_estimates_agree_within_their_standard_error(name: str, how: Any) -> Non
         pair = Sampled(p, 400, seed), Sampled(q, 300, seed)
         found = affinity.explain(*pair, how, length)
         assert found.kind == "sampled"
+        assert found.name == ("sampled_product" if isinstance(how, Power) else "sampled_mean_map")
         scores.append((float(affinity(*pair, how, length)) - exact) / found.standard_error)
     assert np.abs(scores).max() < 4.5
     assert 0.4 < np.std(scores) < 2.0  # the error claimed is the error made
@@ -137,6 +139,17 @@ def test_features_of_a_shared_proposal_estimate_the_kernel(rho: float) -> None:
     scale = np.sqrt(np.diagonal(exact))
     assert_allclose(unit @ unit.T, exact / scale / scale[:, None], rtol=0.03)
     assert_allclose(np.linalg.norm(unit, axis=1), 1.0)
+
+
+@pytest.mark.parametrize("rho", [0.5, 0.8])
+def test_it_is_the_true_kernel_of_mixtures_and_density_estimates(rho: float) -> None:
+    p = Mixture([0.5, 0.5], Gaussian([[0.0], [3.0]], [1.0, 1.0]))
+    q = KDE(np.array([[0.5], [2.0], [2.5]]), 0.7)
+    grid = np.linspace(-30, 30, 20001)[:, None]
+    true = np.exp(rho * (p.log_density(grid) + q.log_density(grid))).sum() * 0.003
+    features = ProposalFeatures(rho, n=30_000, normalize=False).fit_transform([p, q])
+    assert features[0] @ features[1] == pytest.approx(true, rel=0.02)
+    assert np.exp(affinity(p, q, Power(rho))) > 1.2 * true  # the power inside the sum is another kernel
 
 
 def test_it_is_the_true_kernel_of_hidden_markov_models() -> None:

@@ -252,3 +252,10 @@ def test_sets_of_vectors_in_a_feature_space() -> None:
     blocks = Gram(kernel, block_size=2).fit_transform(sets)
     assert_allclose(blocks, K, rtol=1e-12)
     assert_allclose(kernel(sets, sets[1:3]), K[:, 1:3], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", [*DISCRETE, *CONTINUOUS])
+def test_the_divergence_in_charge_is_the_family_s_own(name: str) -> None:
+    p, q, _ = (DISCRETE | CONTINUOUS)[name]
+    found = affinity.explain(p, q, Jeffreys())
+    assert found.name == f"{'von_mises' if name == 'VonMises' else name.lower()}_divergence"
