@@ -18,6 +18,7 @@ from genkern import (
     Expected,
     Gamma,
     Gaussian,
+    Jeffreys,
     MeanMap,
     Mixture,
     Power,
@@ -86,7 +87,10 @@ def test_products_are_those_of_the_densities_themselves(rho: float) -> None:
 def test_models_from_elsewhere() -> None:
     p, q = Sampled(Uniform(0.0, 1.0), 5000), Sampled(Uniform(0.5, 2.0), 5000)
     assert float(affinity(p, q, Power(1.0))) == pytest.approx(np.log(0.5 / 1.5), abs=0.1)
-    assert affinity(p, Sampled(Uniform(3.0, 4.0)), Power(0.5)) == -np.inf
+    far = Sampled(Uniform(3.0, 4.0))
+    assert affinity(p, far, Power(0.5)) == affinity(p, far, Jeffreys()) == -np.inf
+    for how in (Power(0.5), Jeffreys(), Expected(1e4)):
+        assert affinity.explain(p, far, how).standard_error == np.inf
     kernel = MeanMap(2.0).normalized()([p, q, Sampled(Uniform(0.2, 0.4))])
     assert_allclose(np.diagonal(kernel), 1.0)
     assert np.linalg.eigvalsh(kernel)[0] > 0

@@ -227,18 +227,30 @@ def von_mises_divergence(P: VonMises, Q: VonMises, how: Jeffreys) -> Floats:
     return -how.a * crossed(P, Q, terms)
 
 
-@affinity.register(
-    Sampled, Sampled, Jeffreys, length="all", exact="sampled", reference=f"{REFERENCE}; means over draws"
-)
-@affinity.register(
-    Sampled, Sampled, Jeffreys, length="given", exact="sampled", reference=f"{REFERENCE}; means over draws"
-)
+def _divergence_error(P: Sampled, Q: Sampled, how: Jeffreys, length: int | None = None) -> float:
+    """Return the standard error of the log value, from the spread of the log ratios; infinite if one of them is."""
+    sides = _log_ratios(P, Q, length)
+    if not all(np.isfinite(ratios).all() for ratios in sides):
+        return math.inf
+    return how.a * math.sqrt(sum(float(ratios.var(ddof=1)) / len(ratios) for ratios in sides))
+
+
+def _log_ratios(p: Sampled, q: Sampled, length: int | None) -> tuple[Floats, Floats]:
+    """Return log p - log q at the draws of p, and log q - log p at those of q."""
+    left, right = p.draws(length), q.draws(length)
+    return p.log_prob(left) - q.log_prob(left), q.log_prob(right) - p.log_prob(right)
+
+
+BY_DRAWS: dict[str, Any] = {"exact": "sampled", "reference": f"{REFERENCE}; by draws", "error": _divergence_error}
+
+
+@affinity.register(Sampled, Sampled, Jeffreys, length="all", **BY_DRAWS)
+@affinity.register(Sampled, Sampled, Jeffreys, length="given", **BY_DRAWS)
 def sampled_divergence(P: Sampled, Q: Sampled, how: Jeffreys, length: int | None = None) -> Floats:
     r"""Return minus a times :math:`E_p [\log p - \log q] + E_q [\log q - \log p]`, by draws, G + (a, b)."""
 
     def value(p: Sampled, q: Sampled) -> float:
-        left, right = p.draws(length), q.draws(length)
-        first, second = p.log_prob(left) - q.log_prob(left), q.log_prob(right) - p.log_prob(right)
+        first, second = _log_ratios(p, q, length)
         return -how.a * max(0.0, float(first.mean() + second.mean()))
 
     return each(P, Q, value)

@@ -12,12 +12,14 @@ from genkern.affinities.categorical import log_overlap
 from genkern.affinities.how import Power
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
-from genkern.core.power_series import log_fixed_total, log_power_series
+from genkern.core.power_series import log_power_series, log_totals
 from genkern.models.multinomial import Multinomial
 from genkern.models.poisson import Poisson
 from genkern.validation import Floats
 
 CHUNK = 1 << 20  # numbers in a temporary array
+MAX_TOTAL = 4096  # of rows with random totals that have no closed form
+NEGLIGIBLE = 45.0  # minus the logarithm of what is lost when a sum ends
 
 
 @affinity.register(Multinomial, Multinomial, Power, reference="Jebara, Kondor & Howard (2004), section 3.3, any rho")
@@ -49,7 +51,7 @@ def _fixed_totals(P: Multinomial, Q: Multinomial, rho: float, total: int) -> Flo
         return np.zeros((*P.shape, Q.shape[-1]))
     if _plain(P, rho):
         return total * log_overlap(P.probs, Q.probs, rho)
-    return _by_rows(P, Q, lambda logs: log_fixed_total(rho * logs, total, 2.0 * rho))
+    return _by_rows(P, Q, lambda logs: log_totals(rho * logs, total, 2.0 * rho)[:, total])
 
 
 def _poisson_totals(P: Multinomial, Q: Multinomial, rho: float) -> Floats:
@@ -64,16 +66,18 @@ def _poisson_totals(P: Multinomial, Q: Multinomial, rho: float) -> Floats:
 
 
 def _geometric_totals(P: Multinomial, Q: Multinomial, rho: float) -> Floats:
-    if not _plain(P, rho):
-        raise ValueError(
-            "affinity: rows of counts (ordered=False) with geometric totals have a closed form for rho = 1/2 only. "
-            f"Take rho = 0.5, ordered=True, or a Poisson law of totals. Got rho = {rho:g}."
-        )
     prob, prob2 = (float(law.prob[0]) for law in _laws(P, Q))
     start = rho * (math.log(prob) + math.log(prob2))
     if prob == 1.0 or prob2 == 1.0:  # no draw at all
         return np.full((*P.shape, Q.shape[-1]), start)
-    log_ratio = rho * (math.log1p(-prob) + math.log1p(-prob2)) + log_overlap(P.probs, Q.probs, rho)
+    log_fail = rho * (math.log1p(-prob) + math.log1p(-prob2))
+    if not _plain(P, rho):
+        steps = log_fail * np.arange(_enough(-log_fail, P.width, rho) + 1)
+        largest = len(steps) - 1
+        return start + _by_rows(
+            P, Q, lambda logs: np.logaddexp.reduce(log_totals(rho * logs, largest, 2.0 * rho) + steps, axis=1)
+        )
+    log_ratio = log_fail + log_overlap(P.probs, Q.probs, rho)
     endless = np.argwhere(log_ratio >= 0.0)
     if len(endless):
         raise PairError(
@@ -82,6 +86,27 @@ def _geometric_totals(P: Multinomial, Q: Multinomial, rho: float) -> Floats:
         )
     sums: Floats = start - np.log(-np.expm1(log_ratio))
     return sums
+
+
+def _enough(rate: float, outcomes: int, rho: float) -> int:
+    """Return a total beyond which rows of counts add nothing to a sum with weights exp(-rate s).
+
+    Rows of total s have at most the sum over all C(s + m - 1, m - 1) of them of (p q)^rho, which is at most their
+    number to the power 1 - 2 rho, or one.
+    """
+    total, growth = 0, max(0.0, 1.0 - 2.0 * rho)
+    while True:
+        number = math.lgamma(total + outcomes) - math.lgamma(total + 1.0) - math.lgamma(outcomes)
+        needed = math.ceil((NEGLIGIBLE + growth * number) / rate)
+        if needed <= total:
+            return total
+        if needed > MAX_TOTAL:
+            raise ValueError(
+                f"affinity: rows of counts (ordered=False) with geometric totals and rho = {rho:g} need totals up to "
+                f"{needed}; {MAX_TOTAL} at most are summed. Take rho = 0.5 or ordered=True, which have closed forms, "
+                "or a Poisson law of totals."
+            )
+        total = needed
 
 
 def _laws(P: Multinomial, Q: Multinomial) -> tuple[Any, Any]:

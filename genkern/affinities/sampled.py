@@ -29,8 +29,8 @@ def _product_error(P: Sampled, Q: Sampled, how: Power, length: int | None = None
 def _mean_error(P: Sampled, Q: Sampled, how: Expected, length: int | None = None) -> float:
     """Return the standard error of the log mean map, from the spread of the means over one side's draws."""
     means = _mean_values(P, Q, how, length)
-    spread = sum(side.var(ddof=1) / len(side) for side in means)
-    return float(math.sqrt(spread) / means[0].mean())
+    spread, value = sum(side.var(ddof=1) / len(side) for side in means), means[0].mean()
+    return float(math.sqrt(spread) / value) if value > 0.0 else math.inf
 
 
 @affinity.register(Sampled, Sampled, Power, length="all", exact="sampled", reference=BETA, error=_product_error)
@@ -81,7 +81,9 @@ def _log_mean(logs: Floats) -> float:
 
 
 def _relative_error(logs: Floats) -> float:
-    """Return the standard error of the log of a mean, from the logarithms of its terms."""
+    """Return the standard error of the log of a mean, from the logarithms of its terms; infinite if it is zero."""
+    if np.isneginf(logs.max()):
+        return math.inf
     values = np.exp(logs - logs.max())
     return float(values.std(ddof=1) / math.sqrt(len(values)) / values.mean())
 

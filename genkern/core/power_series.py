@@ -37,16 +37,19 @@ def log_power_series(log_rate: NDArray[np.float64], power: float) -> NDArray[np.
 
 
 @jit
-def log_fixed_total(log_rates: NDArray[np.float64], total: int, power: float) -> NDArray[np.float64]:
-    """Return log of (s!)^power [z^s] prod_d sum_x g_d^x z^x / (x!)^power for rows (N, m) of log g, in O(m s^2)."""
+def log_totals(log_rates: NDArray[np.float64], largest: int, power: float) -> NDArray[np.float64]:
+    """Return logs of (s!)^power [z^s] prod_d sum_x g_d^x z^x / (x!)^power, s = 0...largest, in O(m s^2).
+
+    log_rates (N, m): log g; the result is (N, largest + 1).
+    """
     n, m = log_rates.shape
-    out = np.empty(n)
-    log_factorial = np.array([power * math.lgamma(x + 1.0) for x in range(total + 1)])
+    out = np.full((n, largest + 1), -np.inf)
+    log_factorial = np.array([power * math.lgamma(x + 1.0) for x in range(largest + 1)])
     for i in range(n):
-        logs = np.full(total + 1, -np.inf)  # coefficients of the product so far
+        logs = out[i]  # coefficients of the product so far
         logs[0] = 0.0
         for d in range(m):
-            for s in range(total, -1, -1):
+            for s in range(largest, -1, -1):
                 top = logs[s]
                 for x in range(1, s + 1):
                     top = max(top, logs[s - x] + x * log_rates[i, d] - log_factorial[x])
@@ -56,5 +59,6 @@ def log_fixed_total(log_rates: NDArray[np.float64], total: int, power: float) ->
                 for x in range(1, s + 1):
                     mass += math.exp(logs[s - x] + x * log_rates[i, d] - log_factorial[x] - top)
                 logs[s] = top + math.log(mass)
-        out[i] = logs[total] + log_factorial[total]
+        for s in range(largest + 1):
+            logs[s] += log_factorial[s]
     return out
