@@ -107,6 +107,18 @@ def test_estimates_are_positive_semidefinite_and_repeat(method: str, monkeypatch
     assert f"standard error {found.standard_error:.2g}" in str(found)
 
 
+@pytest.mark.parametrize("method", ["all-pairs", "paired"])
+def test_the_error_claimed_is_the_error_made(method: str) -> None:
+    scores = []
+    for seed in range(0, 40, 2):
+        p, q = model(seed, 2), model(seed + 1, 2)
+        error = affinity.explain(p, q, Power(1.0), 4, method=method).standard_error
+        gap = float(affinity(p, q, Power(1.0), 4, method=method)) - float(affinity(p, q, Power(1.0), 4))
+        scores.append(gap / error)
+    assert 0.4 < np.std(scores) < 2.0
+    assert abs(np.mean(scores)) < 1.0
+
+
 def test_long_sequences_name_the_other_methods() -> None:
     p = model(0, 2)
     with pytest.raises(ValueError, match=r"pairs of paths of length 20; .* method='all-pairs'.*'paired'"):

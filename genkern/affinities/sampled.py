@@ -40,7 +40,8 @@ def sampled_product(P: Sampled, Q: Sampled, how: Power, length: int | None = Non
 
     .. math:: \frac{1}{N + N'} \sum_{x} \frac{p(x)^\rho q(x)^\rho}{m(x)}, \quad m = \frac{N p + N' q}{N + N'}
 
-    over the draws of both; -inf where no draw is possible under both. For :math:`\rho = 1/2` no term exceeds one.
+    over the draws of both; -inf where no draw is possible under both. For :math:`\rho = 1/2` and as many draws of each
+    no term exceeds one.
     """
     return each(P, Q, lambda p, q: _log_mean(_product_terms(p, q, how, length)))
 
