@@ -65,7 +65,7 @@ def kmer_counts(
     reads, span = _check_shifts(shifts, k)
     _check_dtype(offsets, span, dtype)
     counts = np.empty((len(offsets) - 1, m**k), dtype)
-    words: Ints = np.empty(CHUNK, _word_kind(m**k))
+    words: Ints = np.empty((2, CHUNK + span - 1), _word_kind(m**k))
     if not _count_dense(codes, offsets, (m, k, span), reads, words, counts):
         _refuse_shares(dtype)
         counts[:] = 0
@@ -95,7 +95,7 @@ def kmer_sparse(
     indptr: Ints = np.zeros(len(offsets), kind)
     words: Ints = np.empty((2, int(np.diff(offsets).max(initial=0))), _word_kind(m**k))
     if m**k <= MARKED:
-        plain = _count_marked(codes, offsets, (m, k, span), reads, words[0], data, indices, indptr)
+        plain = _count_marked(codes, offsets, (m, k, span), reads, words, data, indices, indptr)
     else:
         plain = _count_sparse(codes, offsets, (m, k, span, *_digits(m**k)), reads, words, data, indices, indptr)
     if plain:
@@ -158,8 +158,8 @@ def _index_kind(largest: int) -> type:
 
 
 def _word_kind(words: int) -> type:
-    """Return the smaller kind of unsigned integers that numbers so many words."""
-    return np.uint32 if words <= 2**32 else np.uint64
+    """Return the smallest kind of unsigned integers, of at least 16 bits, that numbers so many words."""
+    return np.uint16 if words <= 2**16 else np.uint32 if words <= 2**32 else np.uint64
 
 
 def _digits(words: int) -> tuple[int, int]:
@@ -170,52 +170,66 @@ def _digits(words: int) -> tuple[int, int]:
 
 
 @jit
-def _four(codes, start, reads):
-    """Return the codes from where the first four of ``reads`` read on, for a window at ``start``."""
-    return codes[start + reads[0] :], codes[start + reads[1] :], codes[start + reads[2] :], codes[start + reads[3] :]
+def _four(symbols, reads):
+    """Return the symbols from where the first four of ``reads`` read on."""
+    return symbols[reads[0] :], symbols[reads[1] :], symbols[reads[2] :], symbols[reads[3] :]
 
 
 @jit
-def _words(codes, start, count, size, reads, words):
-    """Set the words of ``count`` windows from a position on; say whether all codes in them are below m.
-
-    Loops over windows run in vectors, four symbols at a time, the first time as many as are left over.
-    """
-    m, k, span = size
+def _read(codes, m, symbols):
+    """Copy codes to the smaller kind of integers that words have; say whether all are below m."""
     highest = codes.dtype.type(0)
-    for t in range(start + count, start + count + span - 1 if count else start):
+    for t in range(len(codes)):
         highest = max(highest, codes[t])
-    base, first = words.dtype.type(m), (k - 1) % 4 + 1
-    a, b, c, d = _four(codes, start, reads)
-    if first == 1:
-        for t in range(count):
-            words[t], highest = a[t], max(highest, a[t])
-    elif first == 2:
-        for t in range(count):
-            words[t], highest = a[t] * base + b[t], max(highest, a[t])
-    elif first == 3:
-        for t in range(count):
-            words[t], highest = (a[t] * base + b[t]) * base + c[t], max(highest, a[t])
-    else:
-        for t in range(count):
-            words[t], highest = ((a[t] * base + b[t]) * base + c[t]) * base + d[t], max(highest, a[t])
-    for j in range(first, k, 4):
-        a, b, c, d = _four(codes, start, reads[j:])
-        for t in range(count):
-            words[t] = (((words[t] * base + a[t]) * base + b[t]) * base + c[t]) * base + d[t]
+    for t in range(len(codes)):
+        symbols[t] = codes[t]
     return highest < m
 
 
 @jit
-def _count_dense(codes, offsets, size, reads, words, counts):
-    """Set counts, (n, m**k), and return whether no code was ambiguous; size: m, k, span; words: (CHUNK,)."""
-    span = size[2]
+def _words(codes, start, count, size, reads, buffer):
+    """Set buffer[0] to the words of ``count`` windows from a position on; say whether all codes in them are below m.
+
+    Loops over windows run in vectors, four symbols at a time, the first time as many as are left over.
+    """
+    m, k, span = size
+    words, symbols = buffer[0], buffer[1]
+    if not _read(codes[start : start + count + span - 1 if count else start], m, symbols):
+        return False
+    base, first = words.dtype.type(m), (k - 1) % 4 + 1
+    a, b, c, d = _four(symbols, reads)
+    if first == 1:
+        for t in range(count):
+            words[t] = a[t]
+    elif first == 2:
+        for t in range(count):
+            words[t] = a[t] * base + b[t]
+    elif first == 3:
+        for t in range(count):
+            words[t] = (a[t] * base + b[t]) * base + c[t]
+    else:
+        for t in range(count):
+            words[t] = ((a[t] * base + b[t]) * base + c[t]) * base + d[t]
+    for j in range(first, k, 4):
+        a, b, c, d = _four(symbols, reads[j:])
+        for t in range(count):
+            words[t] = (((words[t] * base + a[t]) * base + b[t]) * base + c[t]) * base + d[t]
+    return True
+
+
+@jit
+def _count_dense(codes, offsets, size, reads, buffer, counts):
+    """Set counts, (n, m**k), and return whether no code was ambiguous.
+
+    size: m, k, span; buffer: (2, CHUNK + span - 1).
+    """
+    span, words = size[2], buffer[0]
     # A small table of integers stays in the cache, and counts are written once, in order.
     table = np.zeros(counts.shape[1], np.int32)
     for i in range(len(offsets) - 1):
         for start in range(offsets[i], offsets[i + 1] - span + 1, CHUNK):
             count = min(CHUNK, offsets[i + 1] - span + 1 - start)
-            if not _words(codes, start, count, size, reads, words):
+            if not _words(codes, start, count, size, reads, buffer):
                 return False
             for t in range(count):
                 table[words[t]] += 1
@@ -226,13 +240,14 @@ def _count_dense(codes, offsets, size, reads, words, counts):
 
 
 @jit
-def _count_marked(codes, offsets, size, reads, words, data, indices, indptr):
-    """Append the words of each sequence as _count_sparse does, without sorting; words: (longest sequence,).
+def _count_marked(codes, offsets, size, reads, buffer, data, indices, indptr):
+    """Append the words of each sequence as _count_sparse does, without sorting; buffer: (2, longest sequence).
 
     A bit marks each word that occurs. The place of a word among these is the number of marks before its own: those in
     earlier groups of 64, summed up once, and those before it in its group.
     """
     m, k, span = size
+    words = buffer[0]
     groups = (m**k + 63) // 64
     marks, before = np.zeros(groups, np.uint64), np.empty(groups, np.uint64)
     # Unsigned numbers throughout: as indices they need no care for being negative.
@@ -240,7 +255,7 @@ def _count_marked(codes, offsets, size, reads, words, data, indices, indptr):
     in_group, group_bits = words.dtype.type(63), words.dtype.type(6)
     for i in range(len(offsets) - 1):
         count = max(0, offsets[i + 1] - offsets[i] - span + 1)
-        if not _words(codes, offsets[i], count, size, reads, words):
+        if not _words(codes, offsets[i], count, size, reads, buffer):
             return False
         for t in range(count):
             marks[words[t] >> group_bits] |= one << np.uint64(words[t] & in_group)
@@ -271,7 +286,7 @@ def _count_sparse(codes, offsets, size, reads, words, data, indices, indptr):
     filled = 0
     for i in range(len(offsets) - 1):
         count = max(0, offsets[i + 1] - offsets[i] - span + 1)
-        if not _words(codes, offsets[i], count, size[:3], reads, words[0]):
+        if not _words(codes, offsets[i], count, size[:3], reads, words):
             return False
         for digit in range(digits):
             _sort_digit(words[digit % 2], words[1 - digit % 2], count, digit * bits, bins)
