@@ -319,18 +319,19 @@ def test_impossible_objects(n, totals):
     assert np.isneginf(hmm.log_prob(closed, evidence, offsets)).all()
 
 
+@pytest.mark.parametrize(("objects", "totals"), [(1, False), (60, False), (60, True)])
 @pytest.mark.parametrize("n", [2, 4, 10])
-def test_derivatives_beyond_the_range_are_the_largest_number(n):
+def test_derivatives_beyond_the_range_are_the_largest_number(n, objects, totals):
     """A state that cannot be reached explains the sequence 1e100 times better at each step: 1e600 overall."""
     chains, half = two_islands(np.random.default_rng(n), n, faint=0.0)
     table = np.where(np.arange(n) < half, 1e-100, 1.0)[None]
-    evidence = hmm.Evidence(table, np.zeros(1), np.zeros(6, np.int32))
-    got = hmm.gradients(chains, evidence, np.array([0, 6]))
+    evidence = hmm.Evidence(table, np.zeros(1), np.zeros(6 * objects, np.int32))
+    got = hmm.gradients(chains, evidence, 6 * np.arange(objects + 1), totals=totals)
     np.testing.assert_allclose(got.log_prob, 6 * np.log(1e-100), rtol=1e-12)
-    np.testing.assert_array_equal(got.start[0, half:], LARGEST)
+    np.testing.assert_array_equal(got.start[:, half:], LARGEST)
     for block in got:
         assert np.isfinite(block).all()
-    np.testing.assert_allclose((got.start * chains.start).sum(), 1.0, rtol=1e-12)
+    np.testing.assert_allclose((got.start * chains.start).sum(), objects, rtol=1e-12)
 
 
 @pytest.mark.parametrize("totals", [False, True])

@@ -122,9 +122,9 @@ def gradients(
     emissions = out.emissions[:, :n]
     if symbols:
         emissions = emissions.reshape(groups, symbols, n)
-        emissions = emissions.sum(axis=0, keepdims=True) if totals else emissions
+        emissions = _total(emissions) if totals else emissions
     if totals:
-        start, transitions, end = (block.sum(axis=0, keepdims=True) for block in out[1:4])
+        start, transitions, end = map(_total, out[1:4])
         out = Gradients(out.log_prob, start, transitions, end, emissions)
     return out._replace(emissions=np.ascontiguousarray(emissions))
 
@@ -162,6 +162,12 @@ def viterbi(chains: Chains, evidence: Evidence, offsets: Ints) -> tuple[NDArray[
 def dead_position(chains: Chains, evidence: Evidence, offsets: Ints, i: int) -> int:
     """Return the first position at which object i is impossible; its length if only the end weights are."""
     return int(hmm_viterbi.first_dead(as_problem(chains, evidence, offsets), i))
+
+
+def _total(block: Floats) -> Floats:
+    """Return the sum over the first axis, kept; at most the largest number, as derivatives by zeros may be beyond."""
+    with np.errstate(over="ignore"):
+        return np.minimum(block.sum(axis=0, keepdims=True), np.finfo(np.float64).max)
 
 
 def _is_own(problem: Problem, own: bool | None) -> bool:
