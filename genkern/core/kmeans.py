@@ -67,16 +67,17 @@ def _first_centres(points, uniforms, centres):
 def _assign(points, centres, used, labels):
     """Fill labels with the nearest centre; return whether any label changed."""
     changed = False
+    columns, squares = centres[:used].T.copy(), np.empty(used)
     for t in range(len(points)):
-        best = np.inf
-        nearest = 0
-        for c in range(used):
-            square = 0.0
-            for j in range(points.shape[1]):
-                square += (points[t, j] - centres[c, j]) ** 2
-            if square < best:
-                best = square
-                nearest = c
+        squares[:] = 0.0
+        for j in range(points.shape[1]):
+            x = points[t, j]
+            for c in range(used):  # in vectors: centres lie side by side
+                squares[c] += (x - columns[j, c]) ** 2
+        best, nearest = squares[0], 0
+        for c in range(1, used):
+            if squares[c] < best:
+                best, nearest = squares[c], c
         if labels[t] != nearest:
             labels[t] = nearest
             changed = True
