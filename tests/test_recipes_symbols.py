@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import cmath
 import gzip
+import math
 import os
 import pickle
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +15,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from genkern import MarkovChainEstimator, Spectrum
+from genkern import MarkovChainEstimator, Spectrum, Windows
 from genkern.recipes import symbols
 
+WINDOWS = 3 * 32 * (1 + 2 * 8 * 3) + 20 * 8 * 8  # features of windows of proteins: Fisher vectors and covariances
 DATA = Path(os.environ.get("GENKERN_DATA", Path(__file__).parents[1] / "../shared/data"))
 
 
@@ -75,19 +79,48 @@ def test_proteins_with_ambiguous_and_missing_letters():
     X[0] = X[0][:20] + "XXXXXXBZJ" + X[0][20:]
     pipeline = symbols("protein", n_lags=5).fit(X, y)
     assert pipeline.score(new, labels) > 0.8
-    assert pipeline[:-1].transform(X[:1]).shape == (1, 5 * 400 + 16 * 1000 + 4 * 32 + 2 * 32 * (6 + 3 * 18) + 1)
+    assert pipeline[:-1].transform(X[:1]).shape == (1, 5 * 400 + 16 * 1000 + WINDOWS + 1)
 
 
-def test_windows_and_length_weigh_as_much_as_all_triples():
+def test_parts_of_proteins_weigh_the_same():
     X, y = two_classes("ACDEFGHIKLMNPQRSTVWY")
     kernels = symbols("protein", n_lags=3, n_gaps=2).fit(X, y).named_steps["kernels"]
-    features, sizes = kernels.transform(X), [3 * 400, 4 * 1000, 4 * 32 + 2 * 32 * (6 + 3 * 18), 1]
+    features, sizes = kernels.transform(X), [3 * 400, 4 * 1000, WINDOWS, 1]
     assert features.shape == (len(X), sum(sizes))
     traces = [part.var(axis=0).sum() for part in np.split(features, np.cumsum(sizes)[:-1], axis=1)]
-    np.testing.assert_allclose(traces, [3, 4, 4, 4], rtol=1e-12)
+    np.testing.assert_allclose(traces, [4, 4, 4, 4], rtol=1e-12)
     lengths = np.log([len(x) + 1 for x in X])
     np.testing.assert_allclose(np.ptp(features[:, -1]), 2 * np.ptp(lengths) / lengths.std(), rtol=1e-12)
     assert kernels.transformer_list[-1][1].get_feature_names_out() == ["length"]
+
+
+def test_moments_and_covariances_of_windows():
+    X, y = two_classes("ACDEFGHIKLMNPQRSTVWY")
+    X[0] = X[0][:7]
+    windows = symbols("protein", n_lags=1, n_gaps=1).fit(X, y).named_steps["kernels"].transformer_list[2][1]
+    plain = windows.named_steps["channels"].transform(X)
+    series = windows[:2].transform(X)
+    for one, more in zip(plain, series):
+        np.testing.assert_array_equal(more[:, :6], one)
+        for t, c in product(range(len(one)), range(2)):
+            near = [j for j in range(-5, 6) if 0 <= t + j < len(one)]
+            turns = [cmath.rect(math.cos(math.pi * j / 12) ** 2, math.radians((100, 170)[c] * j)) for j in near]
+            moment = abs(sum(turn * one[t + j, 0] for j, turn in zip(near, turns)))
+            np.testing.assert_allclose(more[t, 6 + c], moment, rtol=1e-9, atol=1e-9)
+    means = Windows(5, n_dct=0).fit_transform(series)
+    expected = np.zeros((len(X), 20, 8, 8))
+    for i, k in product(range(len(X)), range(20)):
+        pairs = [np.outer(means[i][t], means[i][t + 2 * k + 2]) for t in range(len(means[i]) - 2 * k - 2)]
+        expected[i, k] = np.mean(pairs, axis=0) if pairs else 0.0
+    names = windows.get_feature_names_out()
+    assert list(names[[-1280, -1]]) == [
+        "covariances__hydropathy_w5_mean*hydropathy_w5_mean@2",
+        "covariances__moment170_w5_mean*moment170_w5_mean@40",
+    ]
+    features = windows.transform(X)[:, -1280:]
+    expected = expected.reshape(len(X), -1)
+    # A fifth of the trace: of weight 1/4 beside the Fisher vectors.
+    np.testing.assert_allclose(features, expected * np.sqrt(0.2 / expected.var(axis=0).sum()), rtol=1e-9, atol=1e-12)
 
 
 def test_length_tells_classes_apart_that_differ_in_nothing_else():

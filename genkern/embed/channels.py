@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -116,6 +117,26 @@ class Channels(TransformerMixin, BaseEstimator):
         remember_width(self, X, reset=False)
         packed = pack_symbols(X, self.alphabet_, "Channels")
         return packed._replace(values=self.table_[packed.values], alphabet=None).objects()
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the channels.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        names : ndarray of shape (d,) of str
+            Properties, "cos" and "sin" or symbols for the tables that have a name, else x0, x1, ...
+        """
+        check_is_fitted(self, "table_")
+        names: Any = [f"x{c}" for c in range(self.table_.shape[1])]
+        if isinstance(self.table, str):
+            symbols = map(str, self.alphabet_.symbols)
+            names = {"protein": list(PROPERTIES), "angles": ["cos", "sin"], "one-hot": list(symbols)}[self.table]
+        return np.array(names, dtype=object)
 
     def _given_alphabet(self) -> Any:
         """Return what says which symbols there are, None if only the objects do."""

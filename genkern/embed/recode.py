@@ -99,6 +99,20 @@ class Recode(TransformerMixin, BaseEstimator):
         packed = pack_symbols(X, self._known, "Recode")
         return packed._replace(values=self._codes[packed.values], alphabet=self.alphabet_).objects()
 
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return a name for what recoded objects have at a position, so that pipelines can name their features.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        names : ndarray of shape (1,) of str
+        """
+        return np.array(["symbol"], dtype=object)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False  # tables of integer codes only
