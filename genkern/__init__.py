@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from genkern.aligned_gram import AlignedGram
     from genkern.embed import (
         BlockNormalizer,
+        CentreSeries,
         Channels,
         CharacteristicFeatures,
         CrossFit,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         Standardize,
         StateSpace,
         TopScore,
+        Turns,
         UnitTrace,
         Views,
         Windows,
@@ -126,6 +128,7 @@ _HOMES = {
     "aligned_gram": ("AlignedGram",),
     "embed": (
         "BlockNormalizer",
+        "CentreSeries",
         "Channels",
         "CharacteristicFeatures",
         "CrossFit",
@@ -149,6 +152,7 @@ _HOMES = {
         "Standardize",
         "StateSpace",
         "TopScore",
+        "Turns",
         "UnitTrace",
         "Views",
         "Windows",
@@ -244,6 +248,7 @@ __all__ = [
     "BlockNormalizer",
     "Categorical",
     "CategoricalEstimator",
+    "CentreSeries",
     "Channels",
     "CharacteristicFeatures",
     "ClassMixture",
@@ -332,6 +337,7 @@ __all__ = [
     "SwitchingLDSEstimator",
     "SymmetricKL",
     "TopScore",
+    "Turns",
     "UnitTrace",
     "Views",
     "VonMises",

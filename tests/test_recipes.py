@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 
 from genkern import CategoricalEstimator, Store
-from genkern.embed import ScaleSeries
+from genkern.embed import CentreSeries, ScaleSeries
 from genkern.recipes import fisher_svm, meanmap_svm, product_svm, spectrum_svm
 
 RECIPES = {
@@ -108,6 +108,16 @@ def test_settings_reach_their_places():
         assert params["svm__estimator__C"] == 3.0
     spectrum = spectrum_svm(2, alphabet="dna", C=0.5).get_params()
     assert (spectrum["spectrum__k"], spectrum["spectrum__alphabet"], spectrum["svm__C"]) == (2, "dna", 0.5)
+
+
+def test_centre_series():
+    X = [np.array([[1.0, np.nan], [5.0, np.nan]]), np.array([[7.0, 2.0], [np.nan, 4.0], [9.0, 9.0]])]
+    first, second = CentreSeries().fit_transform(X)
+    np.testing.assert_array_equal(first, [[-2.0, np.nan], [2.0, np.nan]])
+    np.testing.assert_array_equal(second, [[-1.0, -3.0], [np.nan, -1.0], [1.0, 4.0]])
+    np.testing.assert_array_equal(CentreSeries().fit_transform(np.array([[1.0, 3.0]]))[0], [[-1.0], [1.0]])
+    with pytest.raises(ValueError, match="1 channels"):
+        CentreSeries().fit(X).transform([np.zeros((3, 1))])
 
 
 def test_scale_series():

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
 
-from genkern import Channels
 from genkern.datasets import load_japanese_vowels
-from genkern.recipes import series
+from genkern.recipes import contours, series
 
 
 def waves(count=30, seed=0, gaps=0.0):
@@ -27,10 +25,14 @@ def waves(count=30, seed=0, gaps=0.0):
     return X, y
 
 
+def with_widths(recipe, *widths):
+    """Return a recipe with windows of some widths only."""
+    names = [name for name in recipe.get_params() if name.endswith("__widths") and "windows" not in name]
+    return recipe.set_params(**dict.fromkeys(names, widths))
+
+
 def small(**options):
-    return series(n_components=6, n_states=2, **options).set_params(
-        scores__bag__widths=(1, 9), scores__chain__widths=(1, 9)
-    )
+    return with_widths(series(n_components=6, n_states=2, **options), 1, 9)
 
 
 @pytest.mark.parametrize("gaps", [0.0, 0.1])
@@ -43,7 +45,7 @@ def test_recipe_tells_shapes_apart(gaps):
 
 def test_windows_are_needed():
     X, y = waves()
-    single = small().set_params(scores__bag__widths=(1,), scores__chain__widths=(1,))
+    single = with_widths(small(), 1)
     assert cross_val_score(single, X, y, cv=3).mean() < 0.8
 
 
@@ -59,7 +61,7 @@ def test_recipe_survives_cloning_and_pickling():
 def test_recipe_can_be_searched_and_takes_groups():
     X, y = waves()
     grid = {"scores__bag__widths": [(1,), (1, 9)], "scores__bag__embedding__embedding__estimator__n_components": [4]}
-    bags = small().set_params(scores__chain="drop")
+    bags = small().set_params(scores__chain="drop", scores__centred="drop")
     search = GridSearchCV(bags, grid, cv=3, error_score="raise").fit(X, y)
     assert search.best_params_["scores__bag__widths"] == (1, 9)
     groups = np.arange(30) // 6
@@ -75,6 +77,7 @@ def test_steps_and_features_have_names():
     assert len(names) == fitted["ridge"].n_features_in_
     assert "bag__w9_normalized__occupancy[5]" in names
     assert "chain__w9__occupancy[1,3]" in names
+    assert "centred__bag__w1__occupancy[0]" in names
 
 
 def test_units_do_not_matter():
@@ -95,16 +98,53 @@ def test_constant_and_short_series_are_legal():
     assert np.isfinite(flat.decision_function([np.arange(9.0)])).all()
 
 
-def test_closed_contours_may_begin_anywhere():
-    squares = ["0" * a + "2" * b + "4" * a + "6" * b for a, b in [(9, 8), (12, 9), (10, 10), (8, 9)]]
-    diamonds = ["1" * a + "3" * b + "5" * a + "7" * b for a, b in [(9, 8), (12, 9), (10, 10), (8, 9)]]
-    X, y = squares + diamonds, np.repeat([0, 1], 4)
-    recipe = make_pipeline(Channels("angles", alphabet="01234567"), small(circular=True)).fit(X, y)
+def test_level_and_what_is_left_without_it():
+    """Two classes that differ in shape, under levels that say nothing, and two that differ in their level alone."""
+    rng = np.random.default_rng(0)
+    y = np.arange(24) % 2
+    t = np.arange(40)
+    shapes = [np.sin(t / (2 + label)) + rng.normal(0, 30) for label in y]
+    noises = [rng.standard_normal(40) + label for label in y]
+    for X in (shapes, noises):
+        assert cross_val_score(small(), X, y, cv=3).mean() > 0.9
+
+
+def test_centred_series_have_half_the_weight():
+    """Squared lengths of the features: one for every model, width and version, and half of that without the level."""
+    X, y = waves()
+    scores = small().fit(X, y)["scores"]
+    sizes = (scores.transform(X) ** 2) @ [name.startswith("centred") for name in scores.get_feature_names_out()]
+    np.testing.assert_allclose(sizes, 0.5 * 2 * 3, rtol=1e-9)
+    np.testing.assert_allclose((scores.transform(X) ** 2).sum(axis=1), 1.5 * 2 * 3, rtol=1e-9)
+
+
+def rectangle(a, b, turned=0):
+    """Return the chain code of a rectangle, rotated by an eighth of a turn so many times."""
+    return "".join(str((code + turned) % 8) * n for code, n in zip((0, 2, 4, 6), (a, b, a, b)))
+
+
+def test_contours_may_begin_anywhere():
+    sides = [(9, 8), (12, 9), (10, 10), (8, 9)]
+    X = [rectangle(a, b, turned) for turned in (0, 1) for a, b in sides]
+    y = np.repeat([0, 1], 4)
+    recipe = with_widths(contours(n_components=6, n_states=2), 1, 9).fit(X, y)
     np.testing.assert_array_equal(recipe.predict([x[7:] + x[:7] for x in X]), y)
+
+
+def test_contours_may_be_rotated():
+    squares, strips = [(8, 8), (10, 10), (9, 9)], [(14, 3), (12, 4), (15, 4)]
+    train = [rectangle(a, b) for a, b in squares + strips]
+    test = [rectangle(a, b, turned=3) for a, b in squares + strips]
+    y = np.repeat([0, 1], 3)
+    recipe = with_widths(contours(n_components=6, n_states=2), 1, 9).fit(train, y)
+    np.testing.assert_array_equal(recipe.predict(test), y)
+    codes = [[int(code) for code in x] for x in train]
+    integers = with_widths(contours(8, n_components=6, n_states=2), 1, 9).fit(codes, y)
+    np.testing.assert_array_equal(integers.decision_function(codes), recipe.decision_function(train))
 
 
 def test_japanese_vowels():
     vowels = load_japanese_vowels()
     train, test = vowels.part("train"), vowels.part("test")
-    fitted = series().set_params(scores__bag__widths=(1, 5), scores__chain__widths=(1, 5)).fit(train.X, train.y)
+    fitted = with_widths(series(), 1, 5).fit(train.X, train.y)
     assert np.mean(fitted.predict(test.X) != test.y) < 0.025

@@ -22,6 +22,7 @@ from genkern import (
     BernoulliEstimator,
     BlockNormalizer,
     CategoricalEstimator,
+    CentreSeries,
     Channels,
     CharacteristicFeatures,
     CrossFit,
@@ -380,6 +381,7 @@ CASES = {
     "Windows": Case(
         lambda: Windows((1, 3), stride=2), SERIES, fitted_models, {"first__normalize": [False, True]}, table=False
     ),
+    "CentreSeries": Case(CentreSeries, SERIES, fitted_models, {"svc__C": [1.0, 10.0]}, table=False),
     "ScaleSeries": Case(ScaleSeries, SERIES, fitted_models, {"svc__C": [1.0, 10.0]}, table=False),
     "Spectrum": Case(Spectrum, SYMBOLS, linear, {"first__k": [1, 2]}, table=False),
     "Spectrum, sparse": Case(

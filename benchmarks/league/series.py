@@ -5,14 +5,11 @@ from __future__ import annotations
 import csv
 import gzip
 from functools import partial
-from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from benchmarks.league.contest import SHARED, Contest, Task, series_of
-from genkern import Channels
-from genkern.recipes import series
+from genkern.recipes import contours, series
 
 JOBS = 2
 
@@ -30,11 +27,6 @@ def load_contours() -> Task:
     return Task([row["chain"] for row in rows], np.array([row["class"] for row in rows]))
 
 
-def contours() -> Any:
-    """Return the recipe for closed contours, on the cosine and sine of directions."""
-    return Pipeline([("channels", Channels("angles", alphabet="01234567")), *series(circular=True, n_jobs=JOBS).steps])
-
-
 def contest(name: str, path: str, goal: float, today: float) -> Contest:
     """Return the contest of a set of series."""
     return Contest(f"ts_{name}", partial(load_series, path), partial(series, n_jobs=JOBS), goal, today)
@@ -47,5 +39,5 @@ CONTESTS: dict[str, Contest] = {
     "JapaneseVowels": contest("JapaneseVowels", "embed/japanese_vowels.npz", 1.0, 1.4),
     "ArrowHead": contest("ArrowHead", "ts_sets/ArrowHead.npz", 12.6, 13.1),
     "BasicMotions": contest("BasicMotions", "ts_sets/BasicMotions.npz", 0.0, 0.0),
-    "mpeg7": Contest("mpeg7_10classes", load_contours, contours, 0.4, 1.2),
+    "mpeg7": Contest("mpeg7_10classes", load_contours, partial(contours, n_jobs=JOBS), 0.4, 1.2),
 }

@@ -17,17 +17,19 @@ from genkern.embed.positional import PositionalSpectrum, RegionSpectrum
 from genkern.embed.posteriors import Posteriors
 from genkern.embed.proposal import ProposalFeatures
 from genkern.embed.recode import Recode
-from genkern.embed.scaling import ScaleSeries
+from genkern.embed.scaling import CentreSeries, ScaleSeries
 from genkern.embed.spectrum import Spectrum
 from genkern.embed.standardize import Standardize
 from genkern.embed.state_space import StateSpace
 from genkern.embed.top import TopScore
+from genkern.embed.turns import Turns
 from genkern.embed.unit_trace import UnitTrace
 from genkern.embed.views import Views
 from genkern.embed.windows import Windows
 
 __all__ = [
     "BlockNormalizer",
+    "CentreSeries",
     "Channels",
     "CharacteristicFeatures",
     "CrossFit",
@@ -52,6 +54,7 @@ __all__ = [
     "Standardize",
     "StateSpace",
     "TopScore",
+    "Turns",
     "UnitTrace",
     "Views",
     "Windows",

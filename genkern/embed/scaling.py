@@ -1,10 +1,11 @@
-"""Series in units of their own spread."""
+"""Series in units of their spread, and series without their level."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -83,8 +84,108 @@ class ScaleSeries(TransformerMixin, BaseEstimator):
         packed = pack_series(X, "ScaleSeries", n_channels=len(self.scale_))
         return packed._replace(values=packed.values / self.scale_).objects()
 
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the channels.
+
+        Parameters
+        ----------
+        input_features : sequence of d names, optional
+            Names of the channels; the default is x0, x1, ...
+
+        Returns
+        -------
+        names : ndarray of shape (d,) of str
+            Of symbols, which pass through, "symbol".
+        """
+        check_is_fitted(self, "scale_")
+        return np.array(["symbol"], object) if self.scale_ is None else _names(len(self.scale_), input_features)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+class CentreSeries(TransformerMixin, BaseEstimator):
+    r"""Subtract from every series its own mean.
+
+    .. math:: x_{tc} \mapsto x_{tc} - \frac1T \sum_s x_{sc}
+
+    What is left does not know the level of a series: the offset of a sensor, the voice of a speaker, the place of a
+    gesture. Where the level may tell something too, sum the kernels of both: ``FeatureUnion`` of an embedding and of
+    ``make_pipeline(CentreSeries(), embedding)``.
+
+    Notes
+    -----
+    Missing values (NaN) are left out of means and stay missing.
+
+    Examples
+    --------
+    >>> from genkern import CentreSeries
+    >>> CentreSeries().fit_transform([[1.0, 3.0], [40.0, 50.0, 60.0]])[1].ravel()
+    array([-10.,   0.,  10.])
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check the series; nothing is learned but their number of channels.
+
+        Parameters
+        ----------
+        X : list of n series, or 2-D array of univariate series
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        remember_width(self, X, reset=True)
+        self.n_channels_ = pack_series(X, "CentreSeries").values.shape[1]
+        return self
+
+    def transform(self, X: Any) -> list[Floats]:
+        """Return the series without their means.
+
+        Parameters
+        ----------
+        X : list of n series, or 2-D array of univariate series
+
+        Returns
+        -------
+        centred : list of n ndarrays of shape (T, d)
+        """
+        check_is_fitted(self, "n_channels_")
+        remember_width(self, X, reset=False)
+        packed = pack_series(X, "CentreSeries", n_channels=self.n_channels_)
+        seen = ~np.isnan(packed.values)
+        counts = np.add.reduceat(seen, packed.offsets[:-1], dtype=np.int64)
+        sums = np.add.reduceat(np.where(seen, packed.values, 0.0), packed.offsets[:-1])
+        means = sums / np.maximum(counts, 1)
+        return packed._replace(values=packed.values - np.repeat(means, packed.lengths, axis=0)).objects()
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the channels.
+
+        Parameters
+        ----------
+        input_features : sequence of d names, optional
+            Names of the channels; the default is x0, x1, ...
+
+        Returns
+        -------
+        names : ndarray of shape (d,) of str
+        """
+        check_is_fitted(self, "n_channels_")
+        return _names(self.n_channels_, input_features)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def _names(d: int, given: Any) -> NDArray[np.object_]:
+    """Return the names (d,) of channels, as given or x0, x1, ..."""
+    return np.array([f"x{c}" for c in range(d)] if given is None else given, dtype=object)

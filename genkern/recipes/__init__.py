@@ -9,9 +9,19 @@ kernel then makes two to three times as many errors.
 from __future__ import annotations
 
 from genkern.recipes.aligned import aligned_symbols
-from genkern.recipes.series import series
+from genkern.recipes.series import contours, series
 from genkern.recipes.svm import fisher_svm, meanmap_svm, product_svm, spectrum_svm
 from genkern.recipes.symbols import symbols
 from genkern.recipes.text import text
 
-__all__ = ["aligned_symbols", "fisher_svm", "meanmap_svm", "product_svm", "series", "spectrum_svm", "symbols", "text"]
+__all__ = [
+    "aligned_symbols",
+    "contours",
+    "fisher_svm",
+    "meanmap_svm",
+    "product_svm",
+    "series",
+    "spectrum_svm",
+    "symbols",
+    "text",
+]

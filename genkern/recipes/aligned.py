@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from genkern.embed import CrossFit, ModelLogOdds, PositionalSpectrum, PowerMap, RegionSpectrum
 from genkern.models.markov_estimator import PositionalChainEstimator
 
-CS = (0.003, 0.01, 0.03, 0.1)
+CS = (0.003, 0.005, 0.01, 0.02, 0.03, 0.1)
 BACKOFF = 30.0  # counts that a context needs to be believed more than the shorter one
 TOLERANCE = 1e-3  # of the solver: smaller ones change hardly any decision
 
@@ -45,7 +45,7 @@ def aligned_symbols(
         (``ModelLogOdds``), those of training objects out of fold (``CrossFit``). Empty for none.
     alphabet : str, int, sequence or Alphabet, optional
         The symbols: "dna", "rna", "protein", an explicit list, or (default) those of all objects given to ``fit``.
-    Cs : sequence of float, default=(0.003, 0.01, 0.03, 0.1)
+    Cs : sequence of float, default=(0.003, 0.005, 0.01, 0.02, 0.03, 0.1)
         Weights of the losses, of which cross-validation chooses one.
     cv : int or cross-validation generator, default=5
         The folds of that choice, and those of the out-of-fold features.
@@ -61,6 +61,8 @@ def aligned_symbols(
     -----
     In five folds of the splice junctions the error was 2.7 % with the log-odds of models and 3.0 % without, which is
     within the spread of the folds (0.4 and 0.5). The choice to use them was made on these folds, so they flatter it.
+    Within training parts the error hardly depends on C between 0.003 and 0.02. Pairs and triples with gaps, other
+    weights of words, polynomial and Gaussian kernels and boosted trees did not lower it.
 
     References
     ----------

@@ -1,18 +1,20 @@
-"""Series of any length: Fisher scores of windows at many scales."""
+"""Series of any length, and closed contours: Fisher scores of windows at many scales."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from sklearn.base import clone
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from genkern.embed import BlockNormalizer, FisherScore, MultiScale
+from genkern.embed import BlockNormalizer, CentreSeries, Channels, FisherScore, MultiScale, Turns
 from genkern.learn import KernelRidgeClassifierCV
 from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm_estimator import HMMEstimator
 from genkern.models.mixture_estimator import MixtureEstimator
 
 STEPS = 20  # of EM
+CENTRED = 0.5  # weight of the kernel of centred series, beside that of the series as they are
 BLOCKS = ("occupancy", "means", "variances")
 
 
@@ -26,10 +28,11 @@ def series(
 ) -> Pipeline:
     """Return a ridge classifier on Fisher vectors of the windows of series.
 
-    Every series is cut into windows of many widths, as they are and normalised (``MultiScale``). The windows of each
-    kind are modelled without labels, as a bag by a Gaussian mixture and in their order by a left-right hidden Markov
-    model. Scores of means and variances and expected visits are brought to a common scale (``BlockNormalizer``), and
-    the kernels of all widths, versions and models are summed.
+    Every series, as it is and without its mean (``CentreSeries``), is cut into windows of many widths, as they are and
+    normalised (``MultiScale``). The windows of each kind are modelled without labels, as a bag by a Gaussian mixture
+    and in their order by a left-right hidden Markov model. Scores of means and variances and expected visits are
+    brought to a common scale (``BlockNormalizer``), and the kernels of all versions, widths and models are summed,
+    those of centred series at half weight.
 
     Parameters
     ----------
@@ -38,7 +41,7 @@ def series(
     n_states : int, default=5
         States of the hidden Markov model, each with a mixture of four components.
     circular : bool, default=False
-        Whether series are closed, as contours are.
+        Whether series are closed, as contours are, so that windows go on at the other end.
     random_state : int, default=0
         Seed of the models.
     n_jobs : int, optional
@@ -62,8 +65,12 @@ def series(
     the error of leave-one-out on four of these six sets, on spoken digits (speakers left out) from 10.8 to 12.3 %, and
     left it the same on two; its squared error fell slightly on two.
 
-    Symbols become series by ``Channels``: ``make_pipeline(Channels("angles", alphabet=8), series(circular=True))`` is
-    for chain codes of contours.
+    Centred series, and their weight, were chosen by cross-validation: on three draws of spoken digits other than those
+    of ``benchmarks/league``, speakers left out, the error fell from 12.0, 12.3 and 15.2 to 8.2, 11.3 and 11.7 %; within
+    training parts it fell from 2.1 to 1.7 % on gestures and from 3.0 to 2.6 % on vowels. For series that are centred
+    already they change nothing.
+
+    Symbols become series by ``Channels``; for chain codes of contours see ``contours``.
 
     References
     ----------
@@ -78,17 +85,81 @@ def series(
     >>> series(n_components=4, n_states=2).fit(X, [0, 0, 0, 1, 1, 1]).predict([np.cos(np.arange(30) / 3)])
     array([1])
     """
+    scores = _scores(n_components, n_states, circular, random_state, n_jobs)
+    centred = Pipeline([("centre", CentreSeries()), ("scores", clone(scores))])
+    scores.transformer_list.append(("centred", centred))
+    scores.set_params(transformer_weights={"centred": CENTRED**0.5})
+    return Pipeline([("scores", scores), ("ridge", KernelRidgeClassifierCV(kernel="linear"))])
+
+
+def contours(
+    alphabet: Any = "01234567",
+    *,
+    n_components: int = 32,
+    n_states: int = 5,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+) -> Pipeline:
+    """Return a ridge classifier on Fisher vectors of closed contours, given as chain codes.
+
+    Codes become the cosine and sine of their direction (``Channels``). The windows of these, and those of how
+    directions turn (``Turns``), are modelled as in ``series``: the former see how a contour lies in the plane, the
+    latter are the same however it is rotated, and their kernels are summed.
+
+    Parameters
+    ----------
+    alphabet : str, int or sequence, default="01234567"
+        The codes in the order of their directions, or, if they are integers, their number.
+    n_components, n_states, random_state, n_jobs
+        As in ``series``.
+
+    Returns
+    -------
+    pipeline : Pipeline
+        Steps "channels", "scores", "ridge".
+
+    Notes
+    -----
+    Contours have no first position: nothing but the left-right models depends on where a code begins. Turns were added
+    for what they did on shapes of MPEG-7, classes 11 to 70 in six draws of twenty classes with ten shapes each: the
+    error of leave-one-out fell from 5.2 to 2.2 %. The errors that are reported (``benchmarks/league``) are on the other
+    ten classes.
+
+    References
+    ----------
+    Freeman (1974), Computer processing of line-drawing images.
+    Carli et al., Nonlinear mappings for generative kernels on latent variable models (chain codes of contours).
+
+    Examples
+    --------
+    >>> from genkern.recipes import contours
+    >>> def rectangle(a, b, turned=0):
+    ...     return "".join(str((code + turned) % 8) * side for code, side in zip((0, 2, 4, 6), (a, b, a, b)))
+    >>> squares, strips = [(20, 20), (24, 24), (30, 30)], [(40, 6), (50, 8), (56, 7)]
+    >>> X = [rectangle(a, b) for a, b in squares + strips]
+    >>> recipe = contours(n_components=4, n_states=2).fit(X, [0, 0, 0, 1, 1, 1])
+    >>> recipe.predict([rectangle(22, 22, turned=1), rectangle(45, 7, turned=3)])
+    array([0, 1])
+    """
+    scores = _scores(n_components, n_states, True, random_state, n_jobs)
+    turns = Pipeline([("turns", Turns(circular=True)), ("scores", clone(scores))])
+    return Pipeline(
+        [
+            ("channels", Channels("angles", alphabet)),
+            ("scores", FeatureUnion([("directions", scores), ("turns", turns)])),
+            ("ridge", KernelRidgeClassifierCV(kernel="linear")),
+        ]
+    )
+
+
+def _scores(n_components: int, n_states: int, circular: bool, random_state: Any, n_jobs: int | None) -> FeatureUnion:
+    """Return the normalised scores, per position, of windows of all widths under both models."""
     gaussian = GaussianEstimator(min_covar=1e-2)
     limits = {"max_iter": STEPS, "tol": 0, "random_state": random_state}  # tol=0: all steps, whatever they gain
     bag = MixtureEstimator(n_components, gaussian, **limits)
     chain = HMMEstimator(n_states, MixtureEstimator(4, gaussian, **limits), structure="left-right", **limits)
-    scores = [
-        (name, MultiScale(_scores(model), circular=circular, n_jobs=n_jobs))
+    embeddings = [
+        (name, BlockNormalizer(FisherScore(model, "diagonal", length_norm="length", blocks=BLOCKS)))
         for name, model in (("bag", bag), ("chain", chain))
     ]
-    return Pipeline([("scores", FeatureUnion(scores)), ("ridge", KernelRidgeClassifierCV(kernel="linear"))])
-
-
-def _scores(estimator: Any) -> BlockNormalizer:
-    """Return the normalised scores, per position, of a model."""
-    return BlockNormalizer(FisherScore(estimator, "diagonal", length_norm="length", blocks=BLOCKS))
+    return FeatureUnion([(name, MultiScale(scores, circular=circular, n_jobs=n_jobs)) for name, scores in embeddings])
