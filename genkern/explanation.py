@@ -133,8 +133,8 @@ def explain(pipeline: Any, x: Any, label: Any = None) -> Explanation:
     Parameters
     ----------
     pipeline : Pipeline
-        Fitted: steps that change objects (``ScaleSeries``, ``Windows``, ``Recode``), an embedding (``FisherScore``,
-        ``TopScore``, ``ModelLogOdds``, ``StateSpace``, ``Marginalized``, ``LatentMeanMap``, ``EmpiricalMeanMap``,
+        Fitted: steps that change objects (``ScaleSeries``, ``Windows``, ``Turns``, ``Recode``), an embedding
+        (``FisherScore``, ``TopScore``, ``ModelLogOdds``, ``StateSpace``, ``Marginalized``, ``LatentMeanMap``, ``EmpiricalMeanMap``,
         ``Spectrum``, ``PositionalSpectrum``, ``RegionSpectrum``, ``BlockNormalizer``, ``MultiScale`` or ``CrossFit`` of
         such, a ``FeatureUnion``, or any other transformer, then without positions), steps that map features one to one
         or select some, and a classifier with ``coef_``: ``LinearSVC``, ``LogisticRegression``, ``RidgeClassifier``,

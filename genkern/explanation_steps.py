@@ -19,6 +19,7 @@ from genkern.embed.log_odds import LogOddsWeights
 from genkern.embed.multi_scale import MultiScale
 from genkern.embed.positions import as_vector, knows_positions, position_features, share
 from genkern.embed.standardize import Standardize
+from genkern.embed.turns import Turns
 from genkern.embed.unit_trace import UnitTrace
 from genkern.embed.windows import Windows
 from genkern.objects import pack_series
@@ -84,6 +85,8 @@ def look(step: Any, state: Seen) -> Seen:
     before, after = len(state.X[0]), len(X[0])
     if isinstance(step, Windows):
         reads = _windows_read(step, before)
+    elif isinstance(step, Turns):
+        reads = _turns_read(step, before)
     elif before == after:
         return Seen(X, state.reads)
     else:
@@ -102,6 +105,14 @@ def _windows_read(step: Windows, length: int) -> Any:
         cells = (places.ravel(), np.repeat(np.arange(len(centres)), width))
         total = total + sparse.csr_array((np.full(places.size, 1.0 / (width * len(widths))), cells), total.shape)
     return total
+
+
+def _turns_read(step: Turns, length: int) -> Any:
+    """Return shares (T, T) of the steps of a path in its turns: equal, of those around both ends of the lag."""
+    around, later = step._reads(length)
+    places = np.concatenate([around, around[later]], axis=1)
+    cells = (places.ravel(), np.repeat(np.arange(length), places.shape[1]))
+    return sparse.csr_array((np.full(places.size, 1.0 / places.shape[1]), cells), (length, length))
 
 
 @singledispatch

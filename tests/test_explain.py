@@ -57,6 +57,7 @@ from genkern import (
     Standardize,
     StateSpace,
     TopScore,
+    Turns,
     UnitTrace,
     Windows,
     explain,
@@ -569,6 +570,20 @@ def test_windows_share_what_they_add_with_the_positions_they_read() -> None:
     a, b, c = seen.positions / 3
     expected = [2 * a, a + b, b, b + c, c, c]
     np.testing.assert_allclose(explain(pipeline, x, label=1).positions, expected, rtol=1e-10)
+
+
+def test_turns_share_what_they_add_with_the_steps_at_both_ends() -> None:
+    rng, y = np.random.default_rng(0), np.arange(20) % 2
+    X = [rng.normal((label, 0), size=(7, 2)) for label in y]
+    pipeline = make_pipeline(Turns(lag=3, width=3, circular=True), FisherScore(GaussianEstimator()), LinearSVC())
+    pipeline.fit(X, y)
+    seen = explain(make_pipeline(*pipeline[1:]), pipeline[0].transform(X[:1])[0], label=1)
+    assert seen.positions is not None
+    expected = np.zeros(7)
+    for t, value in enumerate(seen.positions):
+        for place in (t - 1, t, t + 1, t + 2, t + 3, t + 4):
+            expected[place % 7] += value / 6
+    np.testing.assert_allclose(explain(pipeline, X[0], label=1).positions, expected, rtol=1e-10)
 
 
 def test_objects_of_a_table() -> None:

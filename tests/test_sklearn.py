@@ -79,6 +79,7 @@ from genkern import (
     Store,
     SwitchingLDSEstimator,
     TopScore,
+    Turns,
     UnitTrace,
     Views,
     VonMisesEstimator,
@@ -381,7 +382,20 @@ CASES = {
     "Windows": Case(
         lambda: Windows((1, 3), stride=2), SERIES, fitted_models, {"first__normalize": [False, True]}, table=False
     ),
-    "CentreSeries": Case(CentreSeries, SERIES, fitted_models, {"svc__C": [1.0, 10.0]}, table=False),
+    "CentreSeries": Case(
+        CentreSeries,
+        ("positive",),  # of which the spread differs too
+        [("scores", FisherScore(GaussianEstimator())), *linear],
+        {"svc__C": [1.0, 10.0]},
+        table=False,
+    ),
+    "Turns": Case(
+        lambda: Turns(1, 3),
+        SERIES,
+        [("scores", FisherScore(GaussianEstimator())), *linear],
+        {"first__lag": [1, 2]},
+        table=False,
+    ),
     "ScaleSeries": Case(ScaleSeries, SERIES, fitted_models, {"svc__C": [1.0, 10.0]}, table=False),
     "Spectrum": Case(Spectrum, SYMBOLS, linear, {"first__k": [1, 2]}, table=False),
     "Spectrum, sparse": Case(

@@ -107,20 +107,21 @@ class Turns(TransformerMixin, BaseEstimator):
 
     def _turns(self, steps: Floats) -> Floats:
         """Return the real and imaginary parts (T, 2) of the turns of one path."""
-        length = len(steps)
-        ahead = np.arange(self.width) - self.width // 2
-        around = self._places(np.arange(length)[:, None] + ahead, length)
+        around, later = self._reads(len(steps))
         windows = (steps[:, 0] + 1j * steps[:, 1])[around]
         seen = ~np.isnan(windows)
         counts = seen.sum(axis=1)
         sums = np.where(seen, windows, 0.0).sum(axis=1)
         smooth = np.where(2 * counts >= self.width, sums / np.maximum(counts, 1), np.nan)
-        turns = smooth[self._places(np.arange(length) + self.lag, length)] * smooth.conj()
+        turns = smooth[later] * smooth.conj()
         return np.column_stack([turns.real, turns.imag])
 
-    def _places(self, places: Any, length: int) -> Any:
-        """Return places within a path, closed or with its ends repeated."""
-        return places % length if self.circular else np.clip(places, 0, length - 1)
+    def _reads(self, length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return for each position of a path those of which means are taken, (T, w), and the later one, (T,)."""
+        positions = np.arange(length)
+        places = np.column_stack([positions[:, None] + np.arange(self.width) - self.width // 2, positions + self.lag])
+        places = places % length if self.circular else np.clip(places, 0, length - 1)
+        return places[:, :-1], places[:, -1]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
