@@ -134,12 +134,13 @@ def explain(pipeline: Any, x: Any, label: Any = None) -> Explanation:
     ----------
     pipeline : Pipeline
         Fitted: steps that change objects (``ScaleSeries``, ``Windows``, ``Turns``, ``Recode``), an embedding
-        (``FisherScore``, ``TopScore``, ``ModelLogOdds``, ``StateSpace``, ``Marginalized``, ``LatentMeanMap``, ``EmpiricalMeanMap``,
-        ``Spectrum``, ``PositionalSpectrum``, ``RegionSpectrum``, ``BlockNormalizer``, ``MultiScale`` or ``CrossFit`` of
-        such, a ``FeatureUnion``, or any other transformer, then without positions), steps that map features one to one
-        or select some, and a classifier with ``coef_``: ``LinearSVC``, ``LogisticRegression``, ``RidgeClassifier``,
-        ``SVC(kernel="linear")`` of two classes, this package's kernel classifiers with ``kernel="linear"``,
-        ``OneVsRestClassifier`` of such. A fitted grid search stands for its best pipeline.
+        (``FisherScore``, ``TopScore``, ``ModelLogOdds``, ``StateSpace``, ``Marginalized``, ``LatentMeanMap``,
+        ``EmpiricalMeanMap``, ``Spectrum``, ``PositionalSpectrum``, ``RegionSpectrum``, ``BlockNormalizer``,
+        ``MultiScale`` or ``CrossFit`` of such, a ``FeatureUnion``, or any other transformer, then without positions),
+        steps that map features one to one or select some, and a classifier with ``coef_``: ``LinearSVC``,
+        ``LogisticRegression``, ``RidgeClassifier``, ``SVC(kernel="linear")`` of two classes, this package's kernel
+        classifiers with ``kernel="linear"``, ``OneVsRestClassifier`` of such. A fitted grid search stands for its best
+        pipeline.
     x : object
         One object: a string, a token list, a series or a bag.
     label : object, optional
