@@ -136,6 +136,8 @@ def _gather(table, safe, n, m, to, ints, first, steps):
             for lane in range(W):
                 for k in range(n):
                     m[b + k * W + lane] = table[ints[r + lane], k]
+                for k in range(n, QUAD):
+                    m[b + k * W + lane] = 0.0  # not what an earlier block left, which may be infinite
             continue
         # Four factors fill half a vector; rows of lanes 4..7 take the other half.
         v0, v1, v2, v3 = transpose_halves(
