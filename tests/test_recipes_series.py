@@ -107,6 +107,9 @@ def test_level_and_what_is_left_without_it():
     noises = [rng.standard_normal(40) + label for label in y]
     for X in (shapes, noises):
         assert cross_val_score(small(), X, y, cv=3).mean() > 0.9
+    centred = small().set_params(scores__bag="drop", scores__chain="drop")
+    assert cross_val_score(centred, shapes, y, cv=3).mean() > 0.9
+    assert cross_val_score(centred, noises, y, cv=3).mean() < 0.8
 
 
 def test_centred_series_have_half_the_weight():

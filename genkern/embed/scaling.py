@@ -116,6 +116,11 @@ class CentreSeries(TransformerMixin, BaseEstimator):
     gesture. Where the level may tell something too, sum the kernels of both: ``FeatureUnion`` of an embedding and of
     ``make_pipeline(CentreSeries(), embedding)``.
 
+    Attributes
+    ----------
+    n_channels_ : int
+        The number of channels.
+
     Notes
     -----
     Missing values (NaN) are left out of means and stay missing.

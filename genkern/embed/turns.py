@@ -31,6 +31,11 @@ class Turns(TransformerMixin, BaseEstimator):
     circular : bool, default=False
         Whether paths are closed, as contours are. Otherwise the first and the last step are repeated.
 
+    Attributes
+    ----------
+    n_channels_ : int
+        Two.
+
     Notes
     -----
     Steps come from ``Channels("angles")`` for chain codes, or from the differences of coordinates. Missing steps (NaN)
@@ -38,7 +43,7 @@ class Turns(TransformerMixin, BaseEstimator):
 
     References
     ----------
-    Freeman (1974), Computer processing of line-drawing images, section 3 (differences of chain codes).
+    Freeman (1974), Computer processing of line-drawing images (differences of chain codes).
 
     Examples
     --------
