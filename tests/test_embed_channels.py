@@ -188,6 +188,16 @@ def test_features_that_do_not_vary_stay_as_they_are():
     np.testing.assert_array_equal(UnitTrace(False).fit_transform(np.zeros((3, 2))), np.zeros((3, 2)))
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_features_that_differ_by_rounding_alone_are_not_blown_up(form):
+    table = np.full((12, 1), np.log(61.0))
+    assert table.mean(axis=0) != table[0]  # rounding
+    assert UnitTrace().fit(form(table)).scale_ == 1.0
+    assert UnitTrace().fit(form(np.zeros((3, 2)))).scale_ == 1.0
+    table[0] += 1e-6
+    assert UnitTrace().fit(form(table)).scale_ < 1e-5
+
+
 def test_a_union_of_unit_traces_is_the_sum_of_normalised_kernels():
     texts = ["abab", "bbba", "aab", "bab"]
     parts = [(f"{k}", make_pipeline(Spectrum(k), UnitTrace(center=False))) for k in (1, 2)]

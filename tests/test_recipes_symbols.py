@@ -123,6 +123,15 @@ def test_moments_and_covariances_of_windows():
     np.testing.assert_allclose(features, expected * np.sqrt(0.2 / expected.var(axis=0).sum()), rtol=1e-9, atol=1e-12)
 
 
+def test_proteins_of_one_length():
+    X, y = two_classes("ACDEFGHIKLMNPQRSTVWY")
+    rows = [*range(6), *range(len(X) - 6, len(X))]
+    X, y = [(X[i] * 60)[:60] for i in rows], [y[i] for i in rows]
+    pipeline = symbols("protein", n_lags=2, n_gaps=1).fit(X, y)
+    assert np.abs(pipeline[:-1].transform(X)).max() < 100
+    assert pipeline.score(X, y) == 1.0
+
+
 def test_length_tells_classes_apart_that_differ_in_nothing_else():
     lengths = [12, 13, 14, 15] * 5 + [36, 38, 40] * 7
     X = [periodic("ACDE", 3, 1, seed)[0][:length] for seed, length in enumerate(lengths)]

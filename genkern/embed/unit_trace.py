@@ -9,6 +9,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+CONSTANT = 1e-12  # relative spread below which features do not change but for rounding
+
 
 class UnitTrace(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Divide all features by one number, so that the kernel of the training objects has a mean diagonal of one.
@@ -28,7 +30,7 @@ class UnitTrace(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     scale_ : float
-        The number s; one where it would be zero.
+        The number s; one where it would be zero but for rounding.
 
     References
     ----------
@@ -68,7 +70,9 @@ class UnitTrace(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             squares += ((table.shape[0] - np.diff(columns.indptr)) * mean**2).sum()
         else:
             squares = ((table - mean) ** 2).sum()
-        self.scale_ = float(np.sqrt(squares / table.shape[0])) or 1.0
+        spread = float(np.sqrt(squares / table.shape[0]))
+        size = float(np.sqrt((table.data**2 if sparse.issparse(table) else table**2).sum() / table.shape[0]))
+        self.scale_ = spread if spread > CONSTANT * size else 1.0
         return self
 
     def transform(self, X: Any) -> Any:
