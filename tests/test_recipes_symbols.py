@@ -15,7 +15,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from genkern import MarkovChainEstimator, Spectrum, Windows
+from genkern import MarkovChainEstimator, Spectrum, Windows, explain
 from genkern.recipes import symbols
 
 WINDOWS = 3 * 32 * (1 + 2 * 8 * 3) + 20 * 8 * 8  # features of windows of proteins: Fisher vectors and covariances
@@ -121,6 +121,16 @@ def test_moments_and_covariances_of_windows():
     expected = expected.reshape(len(X), -1)
     # A fifth of the trace: of weight 1/4 beside the Fisher vectors.
     np.testing.assert_allclose(features, expected * np.sqrt(0.2 / expected.var(axis=0).sum()), rtol=1e-9, atol=1e-12)
+
+
+def test_linear_proteins_can_be_explained():
+    X, y = two_classes("ACDEFGHIKLMNPQRSTVWY")
+    pipeline = symbols("protein", n_lags=2, n_gaps=1).set_params(ridge__kernel="linear").fit(X, y)
+    seen = explain(pipeline, X[0], label=pipeline.classes_[1])
+    np.testing.assert_allclose(seen.decision, pipeline.decision_function(X[:1])[0], rtol=1e-9)
+    np.testing.assert_allclose(seen.positions.sum() + seen.rest + seen.intercept, seen.decision, rtol=1e-9)
+    assert len(seen.positions) == len(X[0])
+    assert len(seen.names) == len(set(seen.names)) == pipeline[:-1].transform(X[:1]).shape[1]
 
 
 def test_proteins_of_one_length():

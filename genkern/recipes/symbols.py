@@ -178,9 +178,16 @@ def symbols(
 class OfObjects(FunctionTransformer):
     """A function of lists of objects, with names for what comes out; objects have no columns that could be counted."""
 
+    def fit(self, X: Any, y: Any = None) -> OfObjects:
+        """Learn the number of channels: one for symbols."""
+        shape = np.shape(X[0])
+        self.n_channels_ = shape[1] if len(shape) == 2 else 1
+        return self
+
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return what ``feature_names_out`` makes of the names of the channels that come in."""
-        return np.array(self.feature_names_out(self, input_features), dtype=object)
+        """Return what ``feature_names_out`` makes of the names of the channels that come in, or of x0, x1, ..."""
+        names = [f"x{c}" for c in range(self.n_channels_)] if input_features is None else input_features
+        return np.array(self.feature_names_out(self, names), dtype=object)
 
 
 def _is_auto(value: Any) -> bool:
