@@ -77,6 +77,24 @@ def test_plain_symbols(k):
     np.testing.assert_array_equal(as_dense(triple, 4, k), expected)
 
 
+@pytest.mark.parametrize("k", [2, 9])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.uint16, np.float32])
+def test_counts_up_to_what_the_type_holds(k, dtype):
+    """A word may occur as often as the type can say, and no more often; other words do not matter."""
+    limit = np.iinfo(dtype).max if np.dtype(dtype).kind in "iu" else 2**24
+    full = np.zeros(limit + k - 1, np.int32)
+    others = np.random.default_rng(0).integers(1, 4, 20)
+    for count in (kmer_counts, kmer_sparse) if k == 2 else (kmer_sparse,):
+        codes, offsets = np.concatenate([others, full]), np.array([0, len(others), len(others) + len(full)])
+        counts = count(codes, offsets, 4, k, dtype=dtype)
+        values = counts[1] if count is kmer_counts else counts[0][counts[2][1] :]
+        assert values.dtype == dtype
+        assert values[0] == limit
+        assert not values[1:].any()
+        with pytest.raises(ValueError, match=rf"counts up to {limit}. Got a word more often than that in sequence 1;"):
+            count(np.append(codes, 0), np.array([0, len(others), len(codes) + 1]), 4, k, dtype=dtype)
+
+
 def test_a_sequence_is_counted_the_same_beside_ambiguous_ones():
     rng = np.random.default_rng(0)
     plain = rng.integers(0, 3, 40).tolist()
@@ -130,11 +148,13 @@ def test_errors_name_what_is_wrong():
     with pytest.raises(ValueError, match="rise from 0 to 5"):
         kmer_counts(codes, offsets[:-1], 4, 2)
     for count in (kmer_counts, kmer_sparse):
-        with pytest.raises(ValueError, match=r"uint8 counts up to 255. Got 298 words in sequence 1; take a larger"):
+        with pytest.raises(ValueError, match=r"uint8 counts up to 255. Got a word more often than that in sequence 1;"):
             count(*pack([[0], [1] * 300]), 4, 3, dtype=np.uint8)
+        with pytest.raises(ValueError, match=r"float32 counts up to 16777216. Got 16777217 windows in sequence 1"):
+            count(*(np.append([4], np.zeros(2**24 + 1, int)), np.array([0, 1, 2**24 + 2])), 3, 1, MEMBERS, np.float32)
         with pytest.raises(ValueError, match=r"counts are no integers. Got dtype int32; take a dtype of floats"):
             count(*pack([[0, 4, 1]]), 3, 2, MEMBERS, dtype=np.int32)
-        with pytest.raises(ValueError, match=r"floats or integers. Got complex128"):
+        with pytest.raises(ValueError, match=r"integers, float32 or float64. Got complex128"):
             count(codes, offsets, 4, 2, dtype=complex)
         with pytest.raises(ValueError, match=r"shifts must be 2 integers that rise from 0. Got \(0, 1, 3\)"):
             count(codes, offsets, 4, 2, shifts=(0, 1, 3))

@@ -27,8 +27,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[Any]
 
 CHUNK = 1024  # windows whose words are made at a time, in the first-level cache
+ROUND = 64  # windows by which loops in vectors go, so that none are left over
 DIGIT = 11  # bits sorted at a time, at most
 MARKED = 1 << 17  # words up to which one bit each fits the first-level cache, and sparse rows need no sorting
+FINE, AMBIGUOUS = -1, -2  # what a count says, unless it says in which sequence it met its limit
 
 
 def kmer_counts(
@@ -53,7 +55,8 @@ def kmer_counts(
     members : ndarray (M, m), optional
         0/1: what a code may stand for. Needed where codes are ambiguous.
     dtype : data type, default=float64
-        Of the counts. Integers must hold the longest sequence's, and cannot hold the shares of ambiguous windows.
+        Of the counts: integers, float32 or float64. A count that it cannot hold is refused, and so are integers for the
+        shares of ambiguous windows.
     shifts : array-like (k,) of int, optional
         Where a word reads its symbols, rising from 0. The default is 0, ..., k - 1.
 
@@ -63,11 +66,12 @@ def kmer_counts(
     """
     codes, offsets = _check(codes, offsets, m, k)
     reads, span = _check_shifts(shifts, k)
-    _check_dtype(offsets, span, dtype)
+    size = (m, k, span, _limit(dtype))
     counts = np.empty((len(offsets) - 1, m**k), dtype)
-    words: Ints = np.empty((2, CHUNK + span - 1), _word_kind(m**k))
-    if not _count_dense(codes, offsets, (m, k, span), reads, words, counts):
-        _refuse_shares(dtype)
+    buffer: Ints = np.zeros((2, CHUNK + span - 1 + ROUND), _kind(m**k))
+    table: Ints = np.zeros(m**k, _kind(_longest(offsets) + 1))
+    if not _is_plain(_count_dense(codes, offsets, size, reads, buffer, table, counts), dtype):
+        _refuse_shares(offsets, span, dtype)
         counts[:] = 0
         spread_dense(codes, offsets, (m, span), reads[:k], *choices_of(codes, offsets, m, members), counts)
     return counts
@@ -88,20 +92,22 @@ def kmer_sparse(
     """
     codes, offsets = _check(codes, offsets, m, k)
     reads, span = _check_shifts(shifts, k)
-    _check_dtype(offsets, span, dtype)
+    size = (m, k, span, _limit(dtype))
     kind = _index_kind(max(m**k, len(codes)))
     data: NDArray[Any] = np.empty(len(codes), dtype)
     indices: Ints = np.empty(len(codes), kind)
     indptr: Ints = np.zeros(len(offsets), kind)
-    words: Ints = np.empty((2, int(np.diff(offsets).max(initial=0))), _word_kind(m**k))
+    longest = _longest(offsets)
     if m**k <= MARKED:
-        plain = _count_marked(codes, offsets, (m, k, span), reads, words, data, indices, indptr)
+        buffer: Ints = np.zeros((4, longest + ROUND), _kind(max(m**k, longest + 1)))
+        said = _count_marked(codes, offsets, size, reads, buffer, data, indices, indptr)
     else:
-        plain = _count_sparse(codes, offsets, (m, k, span, *_digits(m**k)), reads, words, data, indices, indptr)
-    if plain:
+        buffer = np.zeros((3, longest + ROUND), _kind(m**k))
+        said = _count_sparse(codes, offsets, (*size, *_digits(m**k)), reads, buffer, data, indices, indptr)
+    if _is_plain(said, dtype):
         # Views: what lies behind was never touched and takes no memory.
         return data[: indptr[-1]], indices[: indptr[-1]], indptr
-    _refuse_shares(dtype)
+    _refuse_shares(offsets, span, dtype)
     shares, indices, indptr = spread_sparse(
         codes, offsets, (m, span), reads[:k], *choices_of(codes, offsets, m, members)
     )
@@ -129,26 +135,43 @@ def _check_shifts(shifts: Any, k: int) -> tuple[Ints, int]:
     return np.pad(reads, (0, 3), mode="edge"), int(reads[-1]) + 1
 
 
-def _check_dtype(offsets: Ints, span: int, dtype: Any) -> None:
-    """Refuse a data type that could not hold the counts of the longest sequence."""
+def _limit(dtype: Any) -> int:
+    """Return the number up to which a data type counts exactly."""
     kind = np.dtype(dtype)
-    if kind.kind not in "fiu":
-        raise ValueError(f"kmer_counts: dtype must be of floats or integers. Got {kind}.")
-    most = int(np.diff(offsets).max(initial=0)) - span + 1
+    if kind.kind not in "iu" and kind not in (np.float32, np.float64):
+        raise ValueError(f"kmer_counts: dtype must be of integers, float32 or float64. Got {kind}.")
     largest = np.iinfo(kind).max if kind.kind in "iu" else 2 ** (np.finfo(kind).nmant + 1)
-    if most > largest:
-        i = int(np.argmax(np.diff(offsets)))
+    return min(int(largest), np.iinfo(np.int64).max)
+
+
+def _longest(offsets: Ints) -> int:
+    """Return the length of the longest sequence."""
+    return int(np.diff(offsets).max(initial=0))
+
+
+def _is_plain(said: int, dtype: Any) -> bool:
+    """Say whether a count met plain symbols alone; refuse a data type that could not hold it."""
+    if said >= 0:
         raise ValueError(
-            f"kmer_counts: {kind} counts up to {largest}. Got {most} words in sequence {i}; take a larger dtype."
+            f"kmer_counts: {np.dtype(dtype)} counts up to {_limit(dtype)}. Got a word more often than that in sequence "
+            f"{said}; take a larger dtype."
         )
+    return said == FINE
 
 
-def _refuse_shares(dtype: Any) -> None:
-    """Refuse integers for shares of ambiguous windows."""
+def _refuse_shares(offsets: Ints, span: int, dtype: Any) -> None:
+    """Refuse integers for shares of ambiguous windows, and floats that may be too small for their sum."""
     if np.dtype(dtype).kind != "f":
         raise ValueError(
             f"kmer_counts: ambiguous symbols share a window among words, so counts are no integers. Got dtype "
             f"{np.dtype(dtype)}; take a dtype of floats."
+        )
+    windows = _longest(offsets) - span + 1
+    if windows > _limit(dtype):
+        i = int(np.argmax(np.diff(offsets)))
+        raise ValueError(
+            f"kmer_counts: {np.dtype(dtype)} counts up to {_limit(dtype)}. Got {windows} windows in sequence {i}; "
+            "take a larger dtype."
         )
 
 
@@ -157,9 +180,9 @@ def _index_kind(largest: int) -> type:
     return np.int32 if largest <= np.iinfo(np.int32).max else np.int64
 
 
-def _word_kind(words: int) -> type:
-    """Return the smallest kind of unsigned integers, of at least 16 bits, that numbers so many words."""
-    return np.uint16 if words <= 2**16 else np.uint32 if words <= 2**32 else np.uint64
+def _kind(numbers: int) -> type:
+    """Return the smallest kind of unsigned integers, of at least 16 bits, that has so many numbers."""
+    return np.uint16 if numbers <= 2**16 else np.uint32 if numbers <= 2**32 else np.uint64
 
 
 def _digits(words: int) -> tuple[int, int]:
@@ -190,115 +213,145 @@ def _read(codes, m, symbols):
 def _words(codes, start, count, size, reads, buffer):
     """Set buffer[0] to the words of ``count`` windows from a position on; say whether all codes in them are below m.
 
-    Loops over windows run in vectors, four symbols at a time, the first time as many as are left over.
+    Loops over windows run in vectors, four symbols at a time, the first time as many as are left over. They make some
+    more words than asked for, of what follows or of what the buffer held.
     """
-    m, k, span = size
+    m, k, span = size[:3]
     words, symbols = buffer[0], buffer[1]
-    if not _read(codes[start : start + count + span - 1 if count else start], m, symbols):
+    stop = start + _rounded(count + span - 1) if count else start
+    if not _read(codes[start : min(stop, len(codes))], m, symbols):
         return False
-    base, first = words.dtype.type(m), (k - 1) % 4 + 1
+    base, first, made = words.dtype.type(m), (k - 1) % 4 + 1, _rounded(count)
     a, b, c, d = _four(symbols, reads)
     if first == 1:
-        for t in range(count):
+        for t in range(made):
             words[t] = a[t]
     elif first == 2:
-        for t in range(count):
+        for t in range(made):
             words[t] = a[t] * base + b[t]
     elif first == 3:
-        for t in range(count):
+        for t in range(made):
             words[t] = (a[t] * base + b[t]) * base + c[t]
     else:
-        for t in range(count):
+        for t in range(made):
             words[t] = ((a[t] * base + b[t]) * base + c[t]) * base + d[t]
     for j in range(first, k, 4):
         a, b, c, d = _four(symbols, reads[j:])
-        for t in range(count):
+        for t in range(made):
             words[t] = (((words[t] * base + a[t]) * base + b[t]) * base + c[t]) * base + d[t]
     return True
 
 
 @jit
-def _count_dense(codes, offsets, size, reads, buffer, counts):
-    """Set counts, (n, m**k), and return whether no code was ambiguous.
+def _rounded(count):
+    """Return the least multiple of ROUND that is no less."""
+    return (count + ROUND - 1) // ROUND * ROUND
 
-    size: m, k, span; buffer: (2, CHUNK + span - 1).
+
+@jit
+def _count_dense(codes, offsets, size, reads, buffer, table, counts):
+    """Set counts, (n, m**k); return FINE, AMBIGUOUS, or the first sequence in which a count is above the limit.
+
+    size: m, k, span, limit; buffer: (2, CHUNK + span - 1 + ROUND); table: (m**k,), zeros.
     """
-    span, words = size[2], buffer[0]
-    # A small table of integers stays in the cache, and counts are written once, in order.
-    table = np.zeros(counts.shape[1], np.int32)
+    span, limit, words = size[2], size[3], buffer[0]
+    one, zero = table.dtype.type(1), table.dtype.type(0)
+    # A table of small integers stays in the cache, and counts are written once, in order.
     for i in range(len(offsets) - 1):
         for start in range(offsets[i], offsets[i + 1] - span + 1, CHUNK):
             count = min(CHUNK, offsets[i + 1] - span + 1 - start)
             if not _words(codes, start, count, size, reads, buffer):
-                return False
+                return AMBIGUOUS
             for t in range(count):
-                table[words[t]] += 1
-        row = counts[i]
+                table[words[t]] += one
+        row, highest = counts[i], zero
         for word in range(len(table)):
-            row[word], table[word] = table[word], 0
-    return True
+            highest = max(highest, table[word])
+            row[word] = table[word]
+        for word in range(len(table)):
+            table[word] = zero
+        if highest > limit:
+            return i
+    return FINE
 
 
 @jit
 def _count_marked(codes, offsets, size, reads, buffer, data, indices, indptr):
-    """Append the words of each sequence as _count_sparse does, without sorting; buffer: (2, longest sequence).
+    """Append the words of each sequence as _count_sparse does, without sorting.
 
     A bit marks each word that occurs. The place of a word among these is the number of marks before its own: those in
-    earlier groups of 64, summed up once, and those before it in its group.
+    earlier groups of 64, summed up once, and those before it in its group. Words are placed and counted in a buffer
+    that stays in the cache, (4, longest sequence + ROUND), and then written once, in order.
     """
-    m, k, span = size
-    words = buffer[0]
+    m, k, span, limit = size
+    words, ordered, many = buffer[0], buffer[2], buffer[3]
     groups = (m**k + 63) // 64
-    marks, before = np.zeros(groups, np.uint64), np.empty(groups, np.uint64)
+    marks, before = np.zeros(groups, np.uint64), np.empty(groups, words.dtype)
     # Unsigned numbers throughout: as indices they need no care for being negative.
-    one, ones, filled = np.uint64(1), ~np.uint64(0), np.uint64(0)
+    one, ones, once = np.uint64(1), ~np.uint64(0), words.dtype.type(1)
     in_group, group_bits = words.dtype.type(63), words.dtype.type(6)
+    filled = 0
     for i in range(len(offsets) - 1):
         count = max(0, offsets[i + 1] - offsets[i] - span + 1)
         if not _words(codes, offsets[i], count, size, reads, buffer):
-            return False
+            return AMBIGUOUS
         for t in range(count):
             marks[words[t] >> group_bits] |= one << np.uint64(words[t] & in_group)
-        first = filled
+        distinct = 0
         for group in range(groups):
-            before[group] = filled
-            filled += np.uint64(count_ones(marks[group]))
-        data[first:filled] = 0
+            before[group] = distinct
+            distinct += count_ones(marks[group])
+        many[:distinct] = 0
         for t in range(count):
-            word = words[t]
-            group = word >> group_bits
-            place = before[group] + np.uint64(count_ones(marks[group] & ~(ones << np.uint64(word & in_group))))
-            indices[place] = word
-            data[place] += 1
+            group = words[t] >> group_bits
+            earlier = marks[group] & ~(ones << np.uint64(words[t] & in_group))
+            place = np.uint64(before[group]) + np.uint64(count_ones(earlier))
+            ordered[place] = words[t]
+            many[place] += once
         marks[:] = 0
+        highest = words.dtype.type(0)
+        for place in range(distinct):
+            highest = max(highest, many[place])
+        if highest > limit:
+            return i
+        found, counts = indices[filled:], data[filled:]
+        for place in range(distinct):
+            found[place] = ordered[place]
+        for place in range(distinct):
+            counts[place] = many[place]
+        filled += distinct
         indptr[i + 1] = filled
-    return True
+    return FINE
 
 
 @jit
-def _count_sparse(codes, offsets, size, reads, words, data, indices, indptr):
-    """Append the words of each sequence in order, and how often they occur; return whether no code was ambiguous.
+def _count_sparse(codes, offsets, size, reads, buffer, data, indices, indptr):
+    """Append the words of each sequence in order, and how often they occur; return what _count_dense does.
 
-    size: m, k, span, digits, bits of a digit; words: (2, longest sequence).
+    size: m, k, span, limit, digits, bits of a digit; buffer: (3, longest sequence + ROUND).
     """
-    span, digits, bits = size[2:]
+    span, limit, digits, bits = size[2:]
     bins = np.empty(1 << bits, np.int64)
     filled = 0
     for i in range(len(offsets) - 1):
         count = max(0, offsets[i + 1] - offsets[i] - span + 1)
-        if not _words(codes, offsets[i], count, size[:3], reads, words):
-            return False
+        if not _words(codes, offsets[i], count, size, reads, buffer):
+            return AMBIGUOUS
         for digit in range(digits):
-            _sort_digit(words[digit % 2], words[1 - digit % 2], count, digit * bits, bins)
-        ordered = words[digits % 2]
+            _sort_digit(buffer[digit % 2 * 2], buffer[2 - digit % 2 * 2], count, digit * bits, bins)
+        ordered, run = buffer[digits % 2 * 2], 0
         for t in range(count):
             if t > 0 and ordered[t] == ordered[t - 1]:
-                data[filled - 1] += 1
+                run += 1
+                if run > limit:
+                    return i
             else:
-                indices[filled], data[filled] = ordered[t], 1
+                run = 1
+                indices[filled] = ordered[t]
                 filled += 1
+            data[filled - 1] = run
         indptr[i + 1] = filled
-    return True
+    return FINE
 
 
 @jit

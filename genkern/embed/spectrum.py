@@ -37,9 +37,9 @@ class Spectrum(TransformerMixin, BaseEstimator):
     normalize : {None, "frequency", "l2"}, default=None
         Divide counts by the number of words in the object, or by their Euclidean norm.
     dtype : data type, default=float64
-        Of the result. A small type of integers, such as ``"uint16"``, takes less memory and time; beware that sums and
-        products of such counts overflow, so that learners and kernels want floats. Counts that the type cannot hold,
-        and integers together with ``normalize`` or ambiguous symbols, are refused.
+        Of the result: integers, float32 or float64. A small type of integers, such as ``"uint8"``, takes less memory
+        and time; beware that sums and products of such counts overflow, so that learners and kernels want floats.
+        Counts that the type cannot hold, and integers with ``normalize`` or ambiguous symbols, are refused.
 
     offsets : sequence of int, optional
         Where a word reads its symbols, rising from 0: (0, 3) counts the pairs of symbols three positions apart,
