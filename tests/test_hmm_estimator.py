@@ -219,3 +219,70 @@ def test_random_guesses_have_states_that_differ(kind):
     model = HMMEstimator(3, init="random", max_iter=0).fit(X).model_
     spread = model.emissions.probs if kind == "symbols" else model.emissions.mean
     assert np.ptp(spread, axis=0).max() > 0.2
+
+
+# --- a model to start from, and the other parameters
+
+
+def test_a_start_that_contradicts_other_parameters_is_refused():
+    symbols, X = HMM([0.5, 0.5], np.full((2, 2), 0.5), Categorical(np.full((2, 4), 0.25), "dna")), ["ACGT", "AAC"]
+    vectors, series = HMM([1.0, 0.0], np.eye(2), Gaussian(np.zeros((2, 1)), np.ones((2, 1)))), [np.arange(4.0)]
+
+    def refuse(match, model, data, **parameters):
+        for fit in (HMMEstimator.fit, HMMEstimator.fit_each):
+            with pytest.raises(ValueError, match=match):
+                fit(HMMEstimator(init=model, max_iter=1, tol=0, **parameters), data)
+
+    refuse("'init' goes from state 1 to 0, which structure='left-right' forbids", symbols, X, structure="left-right")
+    late = HMM([0.5, 0.5], [[0.5, 0.5], [0.0, 1.0]], symbols.emissions)
+    refuse("'init' starts in other states than 0", late, X, structure="left-right")
+    refuse("ending='stop', and 'init' has no such probabilities", symbols, X, ending="stop")
+    ends = HMM([0.5, 0.5], np.full((2, 2), 0.5), symbols.emissions, end=[0.5, 0.5])
+    refuse("ending='stop', and 'init' has end probabilities", ends, X, ending="stop")
+    for emission in ("gaussian", GaussianEstimator()):
+        refuse(r"'init' has emissions Categorical\(.*, and 'emission' is .*aussian", symbols, X, emission=emission)
+    refuse(r"'emission' asks for .*Alphabet\('protein'\)", symbols, X, emission=CategoricalEstimator("protein"))
+    refuse("'emission' asks for ", symbols, X, emission=CategoricalEstimator("ACGT"))
+    refuse(r"cov=\(2, 1, 1\)", vectors, series, emission=GaussianEstimator("full"))
+    # What agrees is taken, and what is not said follows from the start.
+    for emission in ("auto", "categorical", CategoricalEstimator(), CategoricalEstimator("dna")):
+        fitted = HMMEstimator(emission=emission, init=ends, max_iter=1, tol=0).fit(X).model_
+        assert fitted.emissions.alphabet.name == "dna"
+        assert fitted.end is not None
+    spelled = HMMEstimator(emission=CategoricalEstimator("dna", missing="!"), init=ends, max_iter=1, tol=0)
+    assert spelled.fit(["AC!"]).model_ == HMMEstimator(init=ends, max_iter=1, tol=0).fit(["ACN"]).model_
+    assert HMMEstimator(ending="end", init=ends, max_iter=1, tol=0).fit(X).model_.end is not None
+    assert HMMEstimator(init=ends).resolve(["AC"]).fit(X).model_.emissions.alphabet.name == "dna"
+    full = HMM([1.0, 0.0], np.eye(2), Gaussian(np.zeros((2, 1)), np.ones((2, 1, 1))))
+    fitted = HMMEstimator(emission="gaussian", init=full, max_iter=2, tol=0).fit(series)
+    assert fitted.model_.emissions.cov.ndim == 3
+    assert fitted.history_[0] == -np.inf  # pseudocounts forbid its zeros
+    assert np.isfinite(fitted.history_[1:]).all()
+
+
+@pytest.mark.parametrize("family", ["categorical", "diagonal"])
+@pytest.mark.parametrize("ending", [None, "stop", "end"])
+def test_the_step_sums_statistics_of_objects(family, ending):
+    rng = np.random.default_rng(3)
+    model = random_hmm(rng, family, 2, ending=ending)
+    X = [random_sequence(rng, family, int(length)) for length in rng.integers(1, 9, 5)]
+    step = HMMEstimator(2).maximize
+    summed, by_objects, first = (
+        step(statistics).parameters()
+        for statistics in (model.statistics(X, totals=True), model.statistics(X), model.statistics(X[:1]))
+    )
+    np.testing.assert_allclose(by_objects, summed, rtol=1e-12, atol=1e-12)
+    assert np.abs(by_objects - first).max() > 1e-3
+
+
+def test_columns_without_any_value_are_refused():
+    """As the estimator of the emissions alone refuses them: nothing is known of their mean."""
+    nothing, half = np.full(3, np.nan), np.column_stack([np.arange(3.0), np.full(3, np.nan)])
+    for fit in (HMMEstimator.fit, HMMEstimator.fit_each):
+        with pytest.raises(ValueError, match="no observed value in column 0"):
+            fit(HMMEstimator(2), [nothing])
+        with pytest.raises(ValueError, match="no observed value in column 1"):
+            fit(HMMEstimator(2), [half])
+    with pytest.raises(ValueError, match="object 1 has no observed value in column 0"):
+        HMMEstimator(2).fit_each([np.arange(3.0), nothing])
+    assert np.isfinite(HMMEstimator(2).fit([np.arange(3.0), nothing]).model_.parameters()).all()

@@ -304,3 +304,18 @@ def test_states_so_far_apart_that_one_density_vanishes_beside_the_other(spread, 
         np.testing.assert_allclose(counts.sum(), len(x) - 1, rtol=1e-9)
     if spread == 1.0:  # below, a step of finite differences crosses from one best path to another
         check_score(model, X, coordinates="softmax")
+
+
+def test_models_that_never_stop_are_not_drawn_from():
+    leaf = Categorical([[1.0], [1.0]])
+    trapped = HMM([0.5, 0.5], [[1.0, 0.0], [0.0, 0.5]], leaf, stop=[0.0, 0.5])
+    with pytest.raises(ValueError, match=r"HMM.sample: state 0 can be reached, and from there no sequence ever stops"):
+        trapped.sample(3, rng=0)
+    with pytest.raises(ValueError, match=r"HMM.information: state 0 can be reached"):
+        trapped.information(np.array([3]))
+    slow = HMM([1.0], [[1.0 - 1e-12]], leaf[:1], stop=[1e-12])
+    with pytest.raises(ValueError, match=r"2 sequences of 1e\+12 observations on average are too many"):
+        slow.sample(2, rng=0)
+    # What cannot be reached does not matter.
+    free = HMM([0.0, 1.0], [[1.0, 0.0], [0.0, 0.5]], leaf, stop=[0.0, 0.5])
+    assert np.mean([len(x) for x in free.sample(4000, rng=0)]) == pytest.approx(2.0, abs=0.1)

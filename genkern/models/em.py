@@ -64,12 +64,13 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
         statistics = None if last else steps.expect(model, packed)
         log_prob = steps.log_prob(model, packed) if statistics is None else statistics.log_prob
         value = np.atleast_1d((log_prob if own else log_prob.sum()) + steps.log_prior(model))
-        gain = value - objective[active]
+        # The first guess may be one that the prior forbids: what it gains over nothing is not a number.
+        gain = value - objective[active] if step else np.full_like(value, np.inf)
         objective[active], n_iter[active] = value, step
         history.append(float(objective.sum()))
         if limits.verbose > 1:
             report(f"{limits.who}: step {step}, {len(active)} models, objective {history[-1]:.8g}")
-        finished = (gain < limits.tol * lengths[active]) & (step > 0) & (limits.tol > 0)
+        finished = (gain < limits.tol * lengths[active]) & (limits.tol > 0)
         converged[active] = finished
         leaving = np.ones_like(finished) if last else finished
         if leaving.any():

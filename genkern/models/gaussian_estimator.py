@@ -154,8 +154,6 @@ class GaussianEstimator(LeafEstimator):
 
     def _fit_packed(self, packed: Packed, own: bool) -> Any:
         """Return a stack of batch (1,) or (n_objects, 1), with the prior that comes from the data."""
-        if self.estimate == "ml" or self.prior_mean is None or self.prior_scale is None:
-            _refuse_unseen(packed, own)
         return super(GaussianEstimator, self._filled(packed, False, own))._fit_packed(packed, own)
 
     def _part(self, members: Any) -> GaussianEstimator:
@@ -183,6 +181,8 @@ class GaussianEstimator(LeafEstimator):
 
     def reference(self, packed: Packed, n: int, own: bool) -> Gaussian:
         """Return n copies of the mean and variance of each object's points, or of all."""
+        if self.estimate == "ml" or self.prior_mean is None or self.prior_scale is None:
+            _refuse_unseen(packed, own)
         offsets = packed.offsets[:-1] if own else packed.offsets[:1]
         seen = ~np.isnan(packed.values)
         count = np.maximum(np.add.reduceat(seen, offsets, axis=0, dtype=np.float64), 1.0)

@@ -11,7 +11,7 @@ from genkern.core import hmm as core
 from genkern.models import simplex
 from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.bayes_net_hmm import BayesNet, unroll
-from genkern.models.categorical import draw_rows
+from genkern.models.hmm_draws import expected_visits, paths_of_length, paths_that_stop
 from genkern.models.leaf import Leaf
 from genkern.objects import Packed
 from genkern.validation import (
@@ -220,7 +220,7 @@ class HMM(Model):
         """
         self._require_single("information")
         n = self.n_states
-        visits, departures = self._expected_visits(np.asarray(lengths))
+        visits, departures = expected_visits(self, np.asarray(lengths), "HMM.information")
         rows = self.transitions if self.stop is None else self._rows()
         blocks = [simplex.information(self.start, np.asarray(1.0), coordinates)]
         blocks += list(simplex.information(rows, departures if self.stop is None else visits, coordinates))
@@ -232,19 +232,6 @@ class HMM(Model):
         if self.stop is not None:
             index[1 : n + 1] = [np.append(row, sum(sizes) + i) for i, row in enumerate(index[1 : n + 1])]
         return list(zip(index, blocks, strict=True))
-
-    def _expected_visits(self, lengths: NDArray[Any]) -> tuple[Floats, Floats]:
-        """Return the expected number of visits to, and of transitions out of, each state, averaged over lengths."""
-        if self.stop is not None:
-            forever = np.asarray(np.linalg.solve(np.eye(self.n_states) - self.transitions.T, self.start), np.float64)
-            return forever, forever
-        occupancy = self.start
-        visits, departures = np.zeros(self.n_states), np.zeros(self.n_states)
-        for t in range(int(lengths.max())):
-            share = (lengths > t).mean(), (lengths > t + 1).mean()
-            visits, departures = visits + share[0] * occupancy, departures + share[1] * occupancy
-            occupancy = occupancy @ self.transitions
-        return visits, departures
 
     # --- parameters
 
@@ -317,43 +304,13 @@ class HMM(Model):
         check_int(n, "n", "HMM.sample", 0)
         generator = np.random.default_rng(rng)
         if length is None:
-            paths = self._free_paths(n, generator)
+            paths = paths_that_stop(self, n, generator)
         else:
-            paths = self._paths(n, check_int(length, "length", "HMM.sample", 1), generator)
+            paths = paths_of_length(self, n, check_int(length, "length", "HMM.sample", 1), generator)
         points = self.emissions.draw(np.concatenate(paths) if n else np.zeros(0, np.int64), generator)
         pieces = np.split(points, np.cumsum([len(path) for path in paths])[:-1]) if n else []
         alphabet = getattr(self.emissions, "alphabet", None)
         return pieces if alphabet is None else [alphabet.decode(piece) for piece in pieces]
-
-    def _paths(self, n: int, length: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-        """Return n state paths of one length, drawn from the chain given that length."""
-        ahead = np.ones((length, self.n_states)) if self.final is None else np.tile(self.final, (length, 1))
-        for t in range(length - 2, -1, -1):
-            ahead[t] = self.transitions @ ahead[t + 1]
-            ahead[t] /= ahead[t].max() or 1.0
-        states = np.zeros((n, length), np.int64)
-        if not (self.start * ahead[0]).any():
-            raise ValueError(f"HMM.sample: no sequence of length {length} has positive probability.")
-        states[:, 0] = draw_rows((self.start * ahead[0])[None], states[:, 0], rng)
-        for t in range(1, length):
-            states[:, t] = draw_rows(self.transitions * ahead[t], states[:, t - 1], rng)
-        return list(states)
-
-    def _free_paths(self, n: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-        """Return n state paths whose lengths follow the stop probabilities."""
-        if self.stop is None:
-            raise ValueError("HMM.sample: this model has no 'stop' probabilities; give length=, in observations.")
-        rows = self._rows()
-        paths: list[list[int]] = [[] for _ in range(n)]
-        alive = np.arange(n)
-        states = draw_rows(self.start[None], np.zeros(n, np.int64), rng)
-        while len(alive):
-            for i, state in zip(alive, states):
-                paths[i].append(int(state))
-            following = draw_rows(rows, states, rng)
-            going = following < self.n_states
-            alive, states = alive[going], following[going]
-        return [np.array(path, np.int64) for path in paths]
 
     def to_bayes_net(self, length: int) -> BayesNet:
         """Return sequences of one length as a network of hidden ``state0``, ... and observed ``symbol0``, ..."""

@@ -18,7 +18,7 @@ from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import LeafEstimator, ModelEstimator
 from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm import HMM, emission_blocks
-from genkern.models.hmm_start import Plan, allowed, first_guess
+from genkern.models.hmm_start import Plan, allowed, check_start, first_guess, pack_for_start
 from genkern.models.mixture_estimator import MixtureEstimator
 from genkern.models.streams import Keys, derive, keys_of, seed_of
 from genkern.objects import Packed, kind_of, object_digests, remember_width
@@ -52,7 +52,8 @@ class HMMEstimator(ModelEstimator):
         Added to every allowed start, transition and stop count, and to symbol counts if ``emission`` is a name.
     init : {"auto", "random", "segmental", "kmeans"} or HMM, default="auto"
         First guess. "segmental" cuts every sequence into n equal parts, "kmeans" clusters vectors, "random" assigns
-        at random. "auto" is segmental for left-right models, kmeans for vectors and random for symbols.
+        at random. "auto" is segmental for left-right models, kmeans for vectors and random for symbols. An HMM also
+        says how many states there are, what they emit and whether sequences end; other parameters must not disagree.
     structure : {"ergodic", "left-right"}, default="ergodic"
         Left-right models start in state 0 and stay or go on by one.
     ending : {None, "stop", "end"}, default=None
@@ -169,13 +170,15 @@ class HMMEstimator(ModelEstimator):
     def maximize(self, statistics: Statistics) -> HMM:
         """Return the model that maximises the expected log-likelihood plus log prior: the M-step.
 
-        Statistics summed over objects (leading axis one) give one model; statistics under a stack of own models
-        give a stack.
+        Statistics under one model are summed over objects; those under a stack of own models give a stack.
         """
-        return self._maximize(self._emission_of(statistics.model), statistics)
+        summed = statistics if statistics.model.shape else statistics.total()
+        return self._maximize(self._emission_of(statistics.model), summed)
 
     def resolve(self, X: Any) -> HMMEstimator:
         """Return an estimator that fits parts of X as it would fit the whole (same alphabet)."""
+        if isinstance(self.init, HMM):
+            return clone(self)
         return clone(self).set_params(emission=self._emission_for(X).resolve(X), min_covar=None)
 
     def pack(self, X: Any) -> Packed:
@@ -227,7 +230,17 @@ class HMMEstimator(ModelEstimator):
 
     def _pack(self, emission: LeafEstimator, X: Any) -> Packed:
         """Encode X, with the alphabet of the model to start from if there is one."""
-        return self.init.pack(X) if isinstance(self.init, HMM) else emission.pack(X, sequences=True)
+        if not isinstance(self.init, HMM):
+            return emission.pack(X, sequences=True)
+        check_start(self.init, self.structure, self.ending)
+        family = FAMILIES.get(type(self.init.emissions).__name__.lower())
+        if family is not None and not isinstance(emission, family):
+            raise ValueError(
+                f"HMMEstimator: 'init' has emissions {self.init.emissions!r}, and 'emission' is {self.emission!r}. "
+                "Make them agree, or leave emission='auto'."
+            )
+        given = isinstance(self.emission, LeafEstimator)
+        return pack_for_start(self.init, emission, X) if given else self.init.pack(X)
 
     def _states(self, emission: Any, packed: Packed, length: float) -> int:
         if isinstance(self.init, HMM):

@@ -44,6 +44,39 @@ def allowed(structure: str, n: int) -> tuple[Floats, Floats]:
     return start, np.eye(n) + np.eye(n, k=1)
 
 
+def check_start(model: HMM, structure: str, ending: str | None) -> None:
+    """Refuse a model to start from whose chain is not of the form that is asked for."""
+    start_mask, step_mask = allowed(structure, model.n_states)
+    wrong = np.argwhere((model.transitions > 0) & (step_mask == 0)).tolist()
+    if wrong or ((model.start > 0) & (start_mask == 0)).any():
+        what = f"goes from state {wrong[0][0]} to {wrong[0][1]}" if wrong else "starts in other states than 0"
+        raise ValueError(
+            f"HMMEstimator: 'init' {what}, which structure={structure!r} forbids. Set that probability to zero, or use "
+            "structure='ergodic'."
+        )
+    has = "stop" if model.stop is not None else "end" if model.end is not None else None
+    if ending not in (None, has):
+        raise ValueError(
+            f"HMMEstimator: ending={ending!r}, and 'init' has {has or 'no such'} probabilities. Make them agree, or "
+            "leave ending=None."
+        )
+
+
+def pack_for_start(model: HMM, emission: LeafEstimator, X: Any) -> Packed:
+    """Encode X, refusing a model to start from whose emissions have not the form, or the alphabet, of an estimator."""
+    given = [value for name, value in emission.get_params().items() if name.endswith(("alphabet", "missing"))]
+    packed = model.pack(X) if given.count(None) == len(given) else emission.pack(X, sequences=True)
+    asked: Any = emission.reference(packed, model.n_states, own=False)
+    alphabet: Any = getattr(model.emissions, "alphabet", None)
+    same = repr(asked) == repr(model.emissions)
+    if not same or (alphabet is not None and not alphabet.same_codes(asked.alphabet)):
+        raise ValueError(
+            f"HMMEstimator: 'init' has emissions {model.emissions!r}, and 'emission' asks for {asked!r}. Make them "
+            "agree, or leave emission='auto'."
+        )
+    return packed
+
+
 def first_guess(plan: Plan, emission: LeafEstimator, init: str, ending: str | None) -> HMM:
     """Return the HMM (or stack of own HMMs) from which EM starts."""
     labels = {"random": lambda _: None, "segmental": _segments, "kmeans": _clusters}[init](plan)

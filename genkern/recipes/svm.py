@@ -110,7 +110,8 @@ def product_svm(
         Weight of errors in the SVM.
     store : Store, optional
         Memo of fitted models. The default is a new one in memory, so that a grid search fits each object once per
-        setting; give ``Store(path)`` to keep them.
+        setting, and series once more where a training part has another scale (``ScaleSeries``); give ``Store(path)`` to
+        keep them.
     random_state : int, default=0
         Seed of the models.
     n_jobs : int, optional
