@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +19,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         Arguments; the default is those of the process.
     """
     options = parser().parse_args(argv)
+    try:  # that there is no place for the picture should be known before the work, not after it
+        options.output.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=options.output):
+            pass
+    except OSError as error:
+        parser().error(f"argument --output: cannot write to {options.output}: {error.strerror}; name another folder")
     from genkern import demo
 
     demo.run(output=options.output, fast=options.fast, n_jobs=options.jobs)

@@ -36,12 +36,13 @@ class Contender(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A data set, who competes on it, and whose kernel is drawn."""
+    """A data set, who competes on it, whose kernel is drawn, and what is to be said of it."""
 
     data: Dataset
     n_folds: int
     contenders: list[Contender]
     drawn: Contender
+    note: str = ""
 
 
 class Result(NamedTuple):
@@ -145,7 +146,8 @@ def vowels_task(fast: bool, n_jobs: int) -> Task:
         Contender(own, "mean map kernel of HMMs, 2 states each", recipes.meanmap_svm(2, n_jobs=n_jobs)),
     ]
     few = replace(subset(data, 270), split=None)  # a part of the official test set is not the official test set
-    return Task(few if fast else data, 3 if fast else 5, contenders, contenders[3])
+    note = "No spectrum here: it counts words of symbols, and these are series of vectors."
+    return Task(few if fast else data, 3 if fast else 5, contenders, contenders[3], note)
 
 
 def subset(data: Dataset, size: int) -> Dataset:
@@ -211,7 +213,8 @@ def table(task: Task, results: list[Result]) -> str:
         lines.append(line if result.official is None else f"{line} {100 * result.official:8.1f}")
     _, counts = np.unique(task.data.y, return_counts=True)
     chance = 100 * (1 - counts.max() / counts.sum())
-    return "\n".join([*lines, "  for comparison", f"    {'always the most frequent class':{NAMES}} {chance:5.1f}"])
+    lines += ["  for comparison", f"    {'always the most frequent class':{NAMES}} {chance:5.1f}"]
+    return "\n".join([*lines, f"  {task.note}"] if task.note else lines)
 
 
 def conclusion(task: Task, results: list[Result]) -> str:

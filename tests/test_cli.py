@@ -60,6 +60,17 @@ def test_wrong_usage_is_refused_with_code_2(arguments: list[str], capsys: pytest
     assert "usage: genkern" in capsys.readouterr().err
 
 
+def test_a_folder_that_cannot_be_written_is_known_before_the_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "run", lambda **_: pytest.fail("the work began"))
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["demo", "--output", str(tmp_path / "file")])
+    assert stop.value.code == 2
+    assert f"cannot write to {tmp_path / 'file'}: File exists; name another folder" in capsys.readouterr().err
+
+
 def small_task() -> demo.Task:
     """Return a task that takes a moment: every real ingredient, few objects."""
     whole = demo.vowels_task(fast=True, n_jobs=1)
@@ -97,6 +108,7 @@ def test_table_shows_what_was_measured() -> None:
     assert ["A", "15.0", "±", "7.1"] in lines
     assert ["B", "25.0", "±", "0.0"] in lines
     assert lines.index(["first"]) < lines.index(["A", "15.0", "±", "7.1"]) < lines.index(["second"])
+    assert text.splitlines()[-1].strip() == task.note
     split = task._replace(data=demo.load_japanese_vowels())
     assert ["A", "15.0", "±", "7.1", "3.2"] in [
         line.split() for line in demo.table(split, [result("g", "A", [0.1, 0.2], 0.0324)]).splitlines()
