@@ -9,7 +9,7 @@ demo: $(READY)
 	$(BIN)/genkern demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow"
 
 slow: $(READY)
 	$(BIN)/python -m pytest -q -m slow

@@ -28,15 +28,14 @@ class Case(NamedTuple):
     """One estimator: how to make it, which ragged lists it takes, and how it becomes a classifier in a pipeline.
 
     ``finish`` holds the steps that follow it, or is a function of it that gives a classifier. ``grid`` is searched
-    over in that pipeline. ``table`` says whether it takes a 2-D array of floats, so that scikit-learn's checks apply,
-    and ``expected`` names those of them that cannot hold, with the reason. ``kernel`` marks normalised Gram matrices.
+    over in that pipeline. ``expected`` names the checks of scikit-learn that cannot hold, with the reason. ``kernel``
+    marks normalised Gram matrices.
     """
 
     make: Callable[[], Any]
     kinds: tuple[str, ...] = ("strings", "series")
     finish: Any = ()
     grid: Any = None
-    table: bool = True
     expected: dict[str, str] = {}  # noqa: RUF012  (never changed)
     kernel: bool = False
 
@@ -157,16 +156,13 @@ def check_neighbours_do_not_matter(case: Case, kind: str) -> None:
 
 def check_fit_transform(case: Case, kind: str) -> None:
     estimator, X = fitted(case, kind)
-    if hasattr(estimator, "fit_transform"):
-        y = objects(kind)[1]
-        assert_same(case.make().fit_transform(X, y), estimator.transform(X))
+    y = objects(kind)[1]
+    assert_same(case.make().fit_transform(X, y), estimator.transform(X))
 
 
 def check_threads_do_not_matter(case: Case, kind: str) -> None:
-    names = [name for name in case.make().get_params() if name.split("__")[-1] == "n_jobs"]
-    assert names or not hasattr(case.make(), "n_jobs")
     single, X = fitted(case, kind)
-    double, _ = fitted(case, kind, **dict.fromkeys(names, 2))
+    double, _ = fitted(case, kind, **dict.fromkeys(threads(case), 2))
     assert_same(outcome(double, X), outcome(single, X))
 
 
@@ -188,11 +184,8 @@ def check_array_objects_and_width(case: Case, kind: str) -> None:
 
 
 def check_unfitted_raises(case: Case, kind: str) -> None:
-    X, _ = objects(kind)
-    estimator = case.make()
-    if hasattr(estimator, "transform") or is_classifier(estimator):
-        with pytest.raises(NotFittedError):
-            outcome(estimator, X)
+    with pytest.raises(NotFittedError):
+        outcome(case.make(), objects(kind)[0])
 
 
 def check_malformed_raises(case: Case, kind: str) -> None:
@@ -219,8 +212,6 @@ def check_pipeline_and_grid_search(case: Case, kind: str) -> None:
 
 
 def check_kernel_matrix(case: Case, kind: str) -> None:
-    if not case.kernel:
-        return
     estimator, X = fitted(case, kind)
     K = estimator.transform(X)
     np.testing.assert_allclose(K, K.T, rtol=0, atol=1e-12)
@@ -228,6 +219,23 @@ def check_kernel_matrix(case: Case, kind: str) -> None:
     assert np.linalg.eigvalsh((K + K.T) / 2).min() > -1e-10
     new, _ = objects(kind, seed=9, count=5)
     assert estimator.transform(new).shape == (5, len(X))
+
+
+def threads(case: Case) -> list[str]:
+    """Return the parameters that say how many threads an estimator may use."""
+    return [name for name in case.make().get_params() if name.split("__")[-1] == "n_jobs"]
+
+
+def applies(check: Callable[..., None], case: Case) -> bool:
+    """Say whether an estimator has what a check looks at."""
+    estimator = case.make()
+    has = {
+        check_fit_transform: hasattr(estimator, "fit_transform"),
+        check_threads_do_not_matter: bool(threads(case)),
+        check_unfitted_raises: hasattr(estimator, "transform") or is_classifier(estimator),
+        check_kernel_matrix: case.kernel,
+    }
+    return has.get(check, True)
 
 
 CHECKS = [check for name, check in sorted(globals().items()) if name.startswith("check_")]
