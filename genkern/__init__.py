@@ -119,7 +119,7 @@ if TYPE_CHECKING:
     from genkern.models.switching_estimator import SwitchingLDSEstimator
     from genkern.models.von_mises import VonMises, VonMisesEstimator
     from genkern.nystrom import Nystrom
-    from genkern.objects import Alphabet, check_objects, from_concatenated
+    from genkern.objects import Alphabet, as_alphabet, check_objects, from_concatenated
     from genkern.representations import Representations
     from genkern.store import Store
 
@@ -227,7 +227,7 @@ _HOMES = {
     "models.switching_estimator": ("SwitchingLDSEstimator",),
     "models.von_mises": ("VonMises", "VonMisesEstimator"),
     "nystrom": ("Nystrom",),
-    "objects": ("Alphabet", "check_objects", "from_concatenated"),
+    "objects": ("Alphabet", "as_alphabet", "check_objects", "from_concatenated"),
     "representations": ("Representations",),
     "store": ("Store",),
 }
@@ -344,6 +344,7 @@ __all__ = [
     "VonMisesEstimator",
     "Windows",
     "affinity",
+    "as_alphabet",
     "check_objects",
     "check_score",
     "datasets",

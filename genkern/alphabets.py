@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from genkern.coding import Alphabet, code_points, is_gap
+from genkern.coding import Alphabet, code_points, is_gap, spelled
 from genkern.flatten import Flat, flatten_symbols
 
 __all__ = ["NAMED", "Alphabet", "as_alphabet", "infer_alphabet"]
@@ -25,6 +25,7 @@ def _biological(name: str, symbols: str, extras: str, missing: str) -> Alphabet:
     codes |= dict.fromkeys(missing, codes[missing[0]])
     codes |= {letter.lower(): code for letter, code in codes.items()}
     aliases = tuple((letter, code) for letter, code in codes.items() if letter not in canonical)
+    aliases = (*aliases, (None, codes[missing[0]]))  # None spells NaN as well
     return Alphabet(tuple(symbols), tuple(table), aliases, name)
 
 
@@ -46,7 +47,8 @@ def as_alphabet(spec: Any, missing: Any = None) -> Alphabet:
         A name (in any case), the characters of a string, the symbols of an iterable, or m for the integers
         0..m-1. The named ones know lower case, the IUPAC codes (``R`` is A or G, ...; in proteins ``B``,
         ``Z``, ``J``) and fully missing symbols: ``N X - ? .`` in DNA and RNA, ``X - ? * .`` in proteins,
-        where also the rare ``U`` and ``O``, which none of the twenty letters spells, count as missing.
+        where also the rare ``U`` and ``O``, which none of the twenty letters spells, count as missing. In token
+        lists of the named ones NaN and None are missing, too.
     missing : hashable, default=None
         One more symbol that stands for a fully missing one, e.g. ``"?"`` or ``-1``; ``float("nan")`` declares
         that NaN and None do. None: nothing is missing but what a named alphabet says.
@@ -57,6 +59,7 @@ def as_alphabet(spec: Any, missing: Any = None) -> Alphabet:
 
     Examples
     --------
+    >>> from genkern import as_alphabet
     >>> as_alphabet("ab", missing="?").members
     array([[1., 0.],
            [0., 1.],
@@ -141,7 +144,7 @@ def infer_flat(flat: Flat, missing: Any, who: str) -> Alphabet:
         distinct = [symbol for symbol in distinct if not (is_gap(symbol) if gap else symbol == missing)]
     for wrong in filter(is_gap, distinct):
         at = next(at for at, symbol in enumerate(flat.symbols) if is_gap(symbol))
-        raise ValueError(f"{who}: {flat.where(at)} is {wrong!r}; declare it by missing=float('nan'), or remove it.")
+        raise ValueError(f"{who}: {flat.where(at)} is {wrong!r}; expected a symbol. Remove it, or {_declare(wrong)}.")
     if not distinct:
         raise ValueError(f"{who}: every symbol is missing, so none can be inferred; give the alphabet=.")
     if all(isinstance(symbol, numbers.Real) for symbol in distinct):
@@ -156,13 +159,22 @@ def infer_flat(flat: Flat, missing: Any, who: str) -> Alphabet:
         ) from None
 
 
+def _declare(missing: Any) -> str:
+    """Return how a symbol is declared missing where the alphabet is inferred."""
+    value = spelled(missing)
+    return (
+        f"declare it by missing={value} (in check_objects, or emission=CategoricalEstimator(missing={value})); where "
+        f"there is no such parameter, by alphabet=as_alphabet(symbols, missing={value})"
+    )
+
+
 def _largest_code(symbols: list[Any], flat: Flat, who: str) -> int:
     """Return the largest integer code, refusing fractions, negatives and numbers that are no codes."""
     for symbol in symbols:
         if not np.isfinite(symbol) or symbol != int(symbol):
             why = "is not a symbol; expected integer codes. Use a continuous emission for measurements"
         elif symbol < 0:
-            why = "is negative; expected codes 0, 1, ... Declare it by missing= if it means a missing one"
+            why = f"is negative; expected codes 0, 1, ... If it means a missing one, {_declare(int(symbol))}"
         elif symbol >= LARGEST_INFERRED:
             why = f"is too large a code; expected less than {LARGEST_INFERRED}. Give the alphabet=[...]"
         else:

@@ -17,12 +17,10 @@ from genkern.hashing import make_key
 
 Codes = NDArray[np.int32]
 
-# All letters of the named alphabets, for the hint which of them a list would fit.
-LETTERS = {
-    "dna": "ACGTRYSWKMBDHVNX-?.",
-    "rna": "ACGURYSWKMBDHVNX-?.",
-    "protein": "ACDEFGHIKLMNPQRSTVWYBZJX-?*.UO",
-}
+SHOWN = 30  # symbols of larger alphabets are not listed in messages
+
+# The plain letters of the named alphabets.
+LETTERS = {"dna": "ACGT", "rna": "ACGU", "protein": "ACDEFGHIKLMNPQRSTVWY"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,7 +47,7 @@ class Alphabet:
 
     Examples
     --------
-    >>> from genkern.objects import as_alphabet
+    >>> from genkern import as_alphabet
     >>> dna = as_alphabet("dna")
     >>> dna.encode("ACGTn")
     array([ 0,  1,  2,  3, 14], dtype=int32)
@@ -86,7 +84,7 @@ class Alphabet:
         if self.name is not None:
             return f"Alphabet({self.name!r})"
         shown: Any = "".join(self.symbols) if is_text(self.symbols) else list(self.symbols)
-        text = repr(shown) if self.size <= 30 else f"{shown[:10]!r}... {self.size} symbols"
+        text = repr(shown) if self.size <= SHOWN else f"{shown[:10]!r}... {self.size} symbols"
         return f"Alphabet({text}, missing={self.ambiguities[0][0]!r})" if self.ambiguities else f"Alphabet({text})"
 
     @property
@@ -119,6 +117,14 @@ class Alphabet:
     def digest(self) -> str:
         """The hex digest of what the codes mean: symbols and members, not further spellings."""
         return make_key(self.symbols, self.ambiguities)
+
+    def append_extras(self, probs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return (..., M) of the (..., m) of plain symbols: an extra code has the sum of its members."""
+        return np.concatenate([probs, probs @ self.extras.T], axis=-1)
+
+    def pass_to_members(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return (..., m) of the (..., M) of all codes: each member gets what its extra codes have."""
+        return raw[..., : self.size] + raw[..., self.size :] @ self.extras
 
     def same_codes(self, other: Alphabet) -> bool:
         """Return whether every code means the same in another alphabet, which may know other spellings."""
@@ -213,18 +219,39 @@ class Alphabet:
         """Return what is wrong with a symbol outside the alphabet, and the remedy that would work."""
         symbol = symbol.item() if isinstance(symbol, np.generic) else symbol
         if is_gap(symbol):
-            return f"{symbol!r} is not in {self!r}; declare it by missing=float('nan'), or remove it."
+            return f"{symbol!r} is not in {self!r}. Declare it missing by {self._with_missing(symbol)}, or remove it."
         if isinstance(symbol, float) and not symbol.is_integer():
             return (
                 f"{symbol!r} is not a symbol; expected integers or strings. Use a continuous emission for "
                 "measurements, or bin them into integer codes."
             )
-        text = f"the symbol {symbol!r} is not in {self!r}."
-        used = set() if isinstance(flat.symbols, np.ndarray) else set(flat.symbols)
-        for name, letters in LETTERS.items():
-            if used and name != self.name and used <= set(letters + letters.lower()):
-                return f'{text} All objects fit alphabet="{name}".'
-        return f"{text} Give an alphabet= that has it, or missing={symbol!r} if it stands for a missing one."
+        symbol = int(symbol) if isinstance(symbol, float) else symbol  # codes are ints, also where floats came
+        return (
+            f"the symbol {symbol!r} is not in {self!r}.{self._hint(flat)} Name an alphabet= that has all symbols of "
+            "all data, also those absent from a training set (for an HMMEstimator by "
+            "emission=CategoricalEstimator(alphabet=...)); or, if it stands for a missing one, declare it by "
+            f"{self._with_missing(symbol)}."
+        )
+
+    def _with_missing(self, symbol: Any) -> str:
+        """Return the code that makes this alphabet with one more symbol, which is missing."""
+        spec = "alphabet"  # whatever was given
+        if self.name is not None:
+            spec = repr(self.name)
+        elif not self.ambiguities and self.symbols == tuple(range(self.size)):
+            spec = str(self.size)
+        elif not self.ambiguities and self.size <= SHOWN and not self.aliases:
+            spec = repr("".join(self.symbols) if is_text(self.symbols) else list(self.symbols))
+        return f"alphabet=as_alphabet({spec}, missing={spelled(symbol)})"
+
+    def _hint(self, flat: Flat) -> str:
+        """Return which other named alphabet all objects fit, if this is a named one: a likely mix-up."""
+        if self.name in LETTERS and not isinstance(flat.symbols, np.ndarray):
+            used = set(flat.symbols)
+            for name, letters in LETTERS.items():
+                if name != self.name and (used <= set(letters) or used <= set(letters.lower())):
+                    return f' All objects fit alphabet="{name}".'
+        return ""
 
 
 def code_points(text: str) -> NDArray[Any]:
@@ -235,8 +262,15 @@ def code_points(text: str) -> NDArray[Any]:
 
 
 def is_gap(token: Any) -> bool:
-    """Return whether a token is None or NaN."""
-    return token is None or (isinstance(token, float | np.floating) and bool(token != token))
+    """Return whether a token is None, NaN or the NA of pandas."""
+    if token is None or type(token).__name__ == "NAType":
+        return True
+    return isinstance(token, float | np.floating) and bool(token != token)
+
+
+def spelled(missing: Any) -> str:
+    """Return the code for a missing symbol, as ``missing=`` takes it."""
+    return "float('nan')" if is_gap(missing) else repr(missing)
 
 
 def is_text(symbols: Iterable[Any]) -> bool:

@@ -9,12 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.intake import TEXT_KINDS, Ints, as_array, collect, form_of, locate, offsets_of, refuse_kind
+from genkern.intake import TEXT_KINDS, Ints, as_array, collect, form_of, locate, offsets_of, refuse_kind, wrong_shape
 
 Floats = NDArray[np.float64]
 
 FORM_NAMES = {"string": "a string", "tokens": "a token list", "integers": "integers", "floats": "floats"}
 USE_SYMBOLS = "symbols need a categorical emission, missing numbers are NaN"
+
+# What to do with objects that lie the other way round. No model has layout=, but all take what check_objects returns.
+TURN = {
+    "time-first": 'If the objects are (d, T), pass check_objects(X, kind="series", layout="channels-first"), or '
+    "transpose them: [np.transpose(x) for x in X].",
+    "channels-first": 'If the objects are (T, d), pass layout="time-first".',
+    "packed": "If the objects that were packed are (d, T), pack them again by "
+    'check_objects(X, kind="series", layout="channels-first").',
+}
 
 
 class Flat(NamedTuple):
@@ -130,7 +139,7 @@ def _object_floats(obj: Any, index: int, who: str) -> Floats:
             raise TypeError(f"{what} must hold numbers. Got the string {content!r:.50}; {USE_SYMBOLS}.")
         array = to_floats(content, what)
     if array.ndim > 2 or array.size == 0:
-        raise ValueError(f"{what} must have shape (T,) or (T, d) with T, d >= 1. Got shape {array.shape}.")
+        raise wrong_shape(array.shape, index, who)
     return array
 
 
@@ -139,7 +148,7 @@ def to_floats(value: Any, what: str) -> Floats:
     try:
         array = as_array(value)
     except ValueError:
-        raise ValueError(f"{what} must be an array of numbers. Got rows of unequal lengths.") from None
+        raise ValueError(f"{what} must be an array of numbers. Got {_uneven(value)}") from None
     refuse_kind(array.dtype, what)
     if array.dtype.kind not in TEXT_KINDS:
         return np.asarray(array, dtype=np.float64)
@@ -152,3 +161,23 @@ def to_floats(value: Any, what: str) -> Floats:
                 f"Got {type(item).__name__} {item!r:.50}; {USE_SYMBOLS}."
             )
     return np.asarray(array, dtype=np.float64)
+
+
+def _uneven(rows: Any) -> str:
+    """Return what is wrong with a nested list that is no array, and the remedy."""
+    sizes = [len(row) if isinstance(row, list | tuple) else np.size(row) for row in rows]
+    odd = next((r for r, size in enumerate(sizes) if size != sizes[0]), None)
+    if odd is None:
+        return "rows that are nested unevenly. Pass every row as a flat list of as many numbers."
+    return (
+        f"rows of unequal lengths: row 0 has {sizes[0]}, row {odd} has {sizes[odd]}. Give every row the same channels, "
+        "with NaN where one is missing."
+    )
+
+
+def width_remedy(d: int, width: int | None, columns: str, hint: str = "") -> str:
+    """Return what to do with objects of width d where another is expected (None: that of object 0)."""
+    remedy = f"select the same {columns} in all objects."
+    if width is not None:
+        remedy = f"pass the {width} {columns} that are expected, or fit a model to objects with {d}."
+    return f"{hint} Otherwise {remedy}" if hint else remedy[0].upper() + remedy[1:]

@@ -41,7 +41,10 @@ def collect(X: Any, who: str) -> list[Any] | NDArray[Any]:
     if isinstance(objects, np.ndarray):
         return _check_table(objects, who)
     if not objects:
-        raise ValueError(f"{who}: Found array with 0 sample(s) (shape=(0,)) while a minimum of 1 is required.")
+        raise ValueError(
+            f"{who}: Found array with 0 sample(s) (shape=(0,)) while a minimum of 1 is required. Pass at least one "
+            "object; if X was filtered, look at what the filter keeps."
+        )
     return list(objects)
 
 
@@ -64,13 +67,17 @@ def as_array(value: Any) -> NDArray[Any]:
 
 
 def _from_awkward(item: Any) -> Any:
-    """Return one object of an awkward array as string, array or, with gaps or ragged rows, nested list."""
+    """Return one object of an awkward array as string, array (NaN for gaps) or, if it is neither, nested list."""
     if not hasattr(item, "to_list"):
         return item
     try:
-        return np.asarray(item)
-    except ValueError:
+        array = item.to_numpy()
+    except (TypeError, ValueError):  # rows of unequal lengths, or numbers among strings
         return item.to_list()
+    if array.dtype.kind in "iuf":
+        # Numbers of an array that has gaps elsewhere come masked as well, and stay what they are.
+        return as_array(array) if np.ma.is_masked(array) else np.asarray(array)
+    return item.to_list() if np.ma.is_masked(array) else np.asarray(array)
 
 
 def _check_table(X: NDArray[Any], who: str) -> NDArray[Any]:
@@ -82,10 +89,17 @@ def _check_table(X: NDArray[Any], who: str) -> NDArray[Any]:
             "data: X.reshape(1, -1) if it is one object, X.reshape(-1, 1) if each number is an object."
         )
     if X.ndim > 3:
-        raise ValueError(f"{who}: X must have 2 axes (n, T) or 3 axes (n, T, d). Got shape {X.shape}.")
+        raise ValueError(
+            f"{who}: X must have 2 axes (n, T) or 3 axes (n, T, d). Got shape {X.shape}; make all further axes "
+            "channels by X.reshape(*X.shape[:2], -1)."
+        )
     if X.size == 0:
         what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
-        raise ValueError(f"{who}: Found array with 0 {what} (shape={X.shape}) while a minimum of 1 is required.")
+        remedy = "Pass at least one object" if X.shape[0] == 0 else "Pass objects with at least one element"
+        raise ValueError(
+            f"{who}: Found array with 0 {what} (shape={X.shape}) while a minimum of 1 is required. {remedy}; if X was "
+            "filtered, look at what the filter keeps."
+        )
     return X
 
 
@@ -141,13 +155,23 @@ def _form_of_array(array: NDArray[Any], index: int, who: str) -> tuple[str, Any]
         raise _not_an_object(array.item(), index, who)
     refuse_kind(array.dtype, f"{who}: object {index}")
     if array.ndim > 2:
-        raise ValueError(f"{who}: object {index} must have shape (T,) or (T, d). Got shape {array.shape}.")
+        raise wrong_shape(array.shape, index, who)
     if array.ndim == 2:
         return "rows", array
     if array.dtype.kind in TEXT_KINDS:
         items = array.tolist()
         return _form_of_list(items, index, who), items
     return ("floats" if array.dtype.kind == "f" else "integers"), array
+
+
+def wrong_shape(shape: tuple[int, ...], index: int, who: str) -> ValueError:
+    """Return the error for an object with more than two axes, or with an axis of length 0."""
+    remedy = "drop it, with its label"
+    if len(shape) > 2 and 0 not in shape:
+        remedy = "make its further axes channels by x.reshape(len(x), -1), or pass its parts as objects: list(x)"
+    return ValueError(
+        f"{who}: object {index} must have shape (T,) or (T, d) with T, d >= 1. Got shape {shape}; {remedy}."
+    )
 
 
 def _form_of_list(items: list[Any] | tuple[Any, ...], index: int, who: str) -> str:

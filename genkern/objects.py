@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.alphabets import Alphabet, as_alphabet, infer_alphabet, infer_flat
-from genkern.flatten import Floats, flatten_numbers, flatten_symbols
+from genkern.flatten import TURN, Floats, flatten_numbers, flatten_symbols, width_remedy
 from genkern.hashing import digest_pieces
 from genkern.intake import Ints, collect, form_of, locate, offsets_of
-from genkern.validation import check_option, remember_width
+from genkern.validation import check_lengths, check_option, remember_width
 
 __all__ = [
     "Alphabet",
@@ -139,12 +139,13 @@ def pack_series(X: Any, who: str = "pack_series", layout: str = "time-first", n_
     arrays = flatten_numbers(X, who)
     if isinstance(arrays, np.ndarray):
         if arrays.ndim == 2:
+            _refuse_univariate(arrays, who, n_channels)
             return _pack_table(arrays[:, :, None], who, n_channels, "channels")
         table = arrays.transpose(0, 2, 1) if layout == "channels-first" else arrays
-        return _pack_table(table, who, n_channels, "channels")
+        return _pack_table(table, who, n_channels, "channels", layout)
     if layout == "channels-first":
         arrays = [array.T for array in arrays]
-    return _pack_list(arrays, who, n_channels, "channels")
+    return _pack_list(arrays, who, n_channels, "channels", layout)
 
 
 def pack_points(X: Any, who: str = "pack_points", n_features: int | None = None) -> Packed:
@@ -189,25 +190,39 @@ def _packed_numbers(packed: Packed, who: str, width: int | None, columns: str) -
     """Return packed numbers of the expected width as they are."""
     if packed.alphabet is not None:
         raise TypeError(f"{who}: expected numbers. Got symbols of {packed.alphabet!r}; use a categorical emission.")
-    return _check_width(packed, who, width, columns)
+    return _check_width(packed, who, width, columns, "packed")
 
 
-def _check_width(packed: Packed, who: str, width: int | None, columns: str) -> Packed:
+def _check_width(packed: Packed, who: str, width: int | None, columns: str, layout: str) -> Packed:
     """Return packed numbers, raising if their width is not the expected one."""
     d = packed.values.shape[1]
     if width is not None and d != width:
-        raise ValueError(f"{who}: object 0 has {d} {columns} (as all others), {width} were expected.")
+        # A table (n, d) of bags of one draw has lengths 1 and cannot lie the other way round.
+        turn = TURN[layout] if width > 1 and (packed.lengths == width).all() else ""
+        remedy = width_remedy(d, width, columns, turn)
+        raise ValueError(f"{who}: object 0 has {d} {columns} (as all others), {width} were expected. {remedy}")
     return packed
 
 
-def _pack_table(table: Floats, who: str, width: int | None, columns: str) -> Packed:
+def _refuse_univariate(table: Floats, who: str, width: int | None) -> None:
+    """Raise where a 2-D array, n series of one channel, is given and more channels are expected."""
+    if width in (None, 1):
+        return
+    one = f"If it is one series of {width} channels, pass [X]. " if table.shape[1] == width else ""
+    raise ValueError(
+        f"{who}: object 0 has 1 channels (as all others), {width} were expected. A 2-D array is n series of one "
+        f"channel. {one}For n series pass an array (n, T, {width}) or a list of arrays (T, {width})."
+    )
+
+
+def _pack_table(table: Floats, who: str, width: int | None, columns: str, layout: str = "time-first") -> Packed:
     """Return an (n, T, d) array as n packed objects."""
     n, length, d = table.shape
     packed = Packed(np.ascontiguousarray(table.reshape(n * length, d)), offsets_of(np.full(n, length)))
-    return _check_finite(_check_width(packed, who, width, columns), who)
+    return _check_finite(_check_width(packed, who, width, columns, layout), who)
 
 
-def _pack_list(arrays: list[Floats], who: str, width: int | None, columns: str) -> Packed:
+def _pack_list(arrays: list[Floats], who: str, width: int | None, columns: str, layout: str = "time-first") -> Packed:
     """Return (T,) or (T, d) arrays as packed objects of one width d."""
     widths = np.array([1 if array.ndim == 1 else array.shape[1] for array in arrays])
     expected = widths[0] if width is None else width
@@ -216,10 +231,13 @@ def _pack_list(arrays: list[Floats], who: str, width: int | None, columns: str) 
         got = f"object {index} has {widths[index]} {columns} (shape {arrays[index].shape})"
         wanted = f"object 0 has {expected}" if width is None else f"{expected} were expected"
         rows = len(arrays[0]) if width is None else width
-        remedy = f"Select the same {columns} in all objects."
+        hint = ""
         if arrays[index].ndim == 2 and len(arrays[index]) == rows:
-            remedy = 'If the objects are (d, T), pass layout="channels-first" or transpose them.'
-        raise ValueError(f"{who}: {got}, {wanted}. {remedy}")
+            hint = TURN[layout]
+        elif width is not None and all(array.shape == (width,) for array in arrays):
+            one = "row of one series, pass [X]" if columns == "channels" else "single draw, pass np.array(X)"
+            hint = f"If each object is a {one}."
+        raise ValueError(f"{who}: {got}, {wanted}. {width_remedy(int(widths[index]), width, columns, hint)}")
     # Of transposed arrays, concatenate would make columns contiguous.
     values = np.ascontiguousarray(np.concatenate([array.reshape(len(array), -1) for array in arrays]))
     packed = Packed(values, offsets_of([len(array) for array in arrays]))
@@ -331,18 +349,12 @@ def from_concatenated(X: Any, lengths: Any) -> list[Any]:
     ['ACGT', 'AC']
     """
     whole = X if isinstance(X, str | list | tuple) else np.asarray(X)
-    sizes = np.asarray(lengths)
-    if np.ndim(whole) == 0 and not isinstance(whole, str):
-        raise TypeError(f"from_concatenated: X must be an array, a string or a list. Got {type(X).__name__}.")
-    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or len(sizes) == 0:
-        raise ValueError(f"from_concatenated: 'lengths' must be a 1-D list of ints. Got {lengths!r:.80}.")
-    if sizes.min() < 1:
-        index = int(np.argmin(sizes))
-        raise ValueError(f"from_concatenated: object {index} has length {sizes[index]}; expected at least 1.")
-    if sizes.sum() != len(whole):
-        raise ValueError(
-            f"from_concatenated: the lengths sum to {sizes.sum()}, but X has {len(whole)} elements; they must agree."
+    if isinstance(whole, np.ndarray) and whole.ndim == 0:
+        raise TypeError(
+            f"from_concatenated: X must be an array, a string or a list. Got {type(X).__name__}; pass the elements of "
+            "all objects, one after the other."
         )
+    sizes = check_lengths(lengths, len(whole), "from_concatenated")
     return [whole[start:stop] for start, stop in itertools.pairwise(offsets_of(sizes).tolist())]
 
 

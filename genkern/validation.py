@@ -86,6 +86,30 @@ def check_number(
     return float(value)
 
 
+def check_lengths(lengths: Any, size: int, who: str) -> NDArray[np.int64]:
+    """Return the (n,) lengths of objects that lie one after the other in X of that size."""
+    sizes = np.asarray(lengths)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or len(sizes) == 0:
+        raise ValueError(
+            f"{who}: 'lengths' must be a 1-D list of ints, one per object. Got {lengths!r:.80}; count the elements of "
+            "each object, e.g. [len(x) for x in objects]."
+        )
+    if sizes.min() < 1:
+        index = int(np.argmax(sizes < 1))
+        raise ValueError(
+            f"{who}: object {index} has length {sizes[index]}; expected at least 1. Drop it, with its label; if these "
+            "are offsets, pass np.diff(offsets)."
+        )
+    ends = np.cumsum(sizes, dtype=np.int64)
+    if ends[-1] != size:
+        index = int(np.searchsorted(ends, size, side="right"))
+        remedy = f"Object {index} would end at {ends[min(index, len(ends) - 1)]}; correct its length, or pass all of X"
+        if ends[-1] < size:
+            remedy = f"Add the lengths of the last {size - ends[-1]} elements, or leave them out by X[:{ends[-1]}]"
+        raise ValueError(f"{who}: the lengths sum to {ends[-1]}, but X has {size} elements; expected equal. {remedy}.")
+    return sizes.astype(np.int64)
+
+
 def remember_width(estimator: Any, X: Any, reset: bool) -> None:
     """Record (reset) or compare the width of 2-D input as scikit-learn does; lists are always legal.
 

@@ -1,9 +1,11 @@
 """Alphabets: names, members, spellings, encode and decode, inference, and what their errors say."""
 
 import pickle
+import re
 import string
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -79,12 +81,72 @@ def test_missing_declares_one_more_symbol():
     assert as_alphabet("dna", missing="N") == as_alphabet("dna")
 
 
+@pytest.mark.parametrize("name", ["dna", "rna", "protein"])
+@pytest.mark.parametrize("gap", [None, float("nan"), np.float64("nan"), pd.NA])
+def test_gaps_among_tokens_of_named_alphabets_are_missing(name, gap):
+    alphabet = as_alphabet(name)
+    assert alphabet.encode(["A", gap]).tolist() == alphabet.encode("A-").tolist()
+    assert alphabet.encode(np.array(["A", gap], dtype=object)).tolist() == alphabet.encode("A-").tolist()
+    assert alphabet.encode([gap]).tolist() == alphabet.encode("-").tolist()
+    assert alphabet.decode(alphabet.encode(["A", gap])) == alphabet.decode(alphabet.encode("A-"))
+    assert as_alphabet(name, missing=gap) == as_alphabet(name)
+    assert pickle.loads(pickle.dumps(alphabet)).encode(["A", gap])[1] == alphabet.encode("-")[0]
+
+
+def test_digests_of_named_alphabets_are_those_of_the_first_release():
+    # The keys of stored fits are made of them.
+    assert as_alphabet("dna").digest == "1bb78feba505ef86fed42b837f2c764e"
+    assert as_alphabet("rna").digest == "27a045d3fb4988e624e06e3084df412c"
+    assert as_alphabet("protein").digest == "826ecb8a6216e969cf38ac8062df8cd1"
+    without = Alphabet(as_alphabet("dna").symbols, as_alphabet("dna").ambiguities)
+    assert without.digest == as_alphabet("dna").digest
+    assert without.same_codes(as_alphabet("dna"))
+
+
+@pytest.mark.parametrize(
+    ("alphabet", "obj"),
+    [
+        (as_alphabet("ab"), "abz"),
+        (as_alphabet("ab"), ["a", None]),
+        (as_alphabet(3), np.array([0.0, np.nan])),
+        (as_alphabet(3), np.array([0.0, 5.0])),
+        (as_alphabet(["up", "down"]), ["up", "left"]),
+        (as_alphabet("dna"), "ACG!"),
+        (as_alphabet("ab", missing="?"), "a?z"),
+        (as_alphabet(range(5, 90)), [5, 3]),
+    ],
+)
+def test_the_stated_declaration_of_a_missing_symbol_works(alphabet, obj):
+    with pytest.raises(ValueError, match="as_alphabet") as caught:
+        alphabet.encode(obj)
+    stated = re.search(r"by alphabet=(as_alphabet\(.*\))(, or remove it)?\.$", str(caught.value)).group(1)
+    mended = eval(stated, {"as_alphabet": as_alphabet, "alphabet": alphabet})
+    codes = mended.encode(obj)
+    np.testing.assert_array_equal(mended.extras[codes[-1] - mended.size], 1.0)
+    assert mended.symbols == alphabet.symbols
+
+
+def test_extra_codes_without_the_dense_table():
+    rng = np.random.default_rng(0)
+    for alphabet in (as_alphabet("dna"), as_alphabet("protein"), as_alphabet(3, missing=-1)):
+        probs = rng.dirichlet(np.ones(alphabet.size), (2, 3))
+        wide = alphabet.append_extras(probs)
+        np.testing.assert_array_equal(wide[..., : alphabet.size], probs)
+        np.testing.assert_allclose(wide, probs @ alphabet.members.T, rtol=1e-15)
+        raw = rng.random((2, 3, alphabet.n_codes))
+        np.testing.assert_allclose(alphabet.pass_to_members(raw), raw @ alphabet.members, rtol=1e-14)
+        raw[..., alphabet.size :] = 0.0
+        np.testing.assert_array_equal(alphabet.pass_to_members(raw), raw[..., : alphabet.size])
+
+
 @pytest.mark.parametrize("obj", [["a", None, "b"], ["a", float("nan"), "b"], ["a", np.float64("nan"), "b"]])
 def test_nan_declares_none_and_nan(obj):
     alphabet = as_alphabet("ab", missing=float("nan"))
     assert alphabet.encode(obj).tolist() == [0, 2, 1]
     assert alphabet.decode([0, 2]) == ["a", None]
-    with pytest.raises(ValueError, match=r"object 4, position 1: (None|nan) is not in .*missing=float\('nan'\)"):
+    with pytest.raises(
+        ValueError, match=r"object 4, position 1: (None|nan) is not in .*as_alphabet\('ab', missing=float\('nan'\)\)"
+    ):
         as_alphabet("ab").encode(obj, index=4)
 
 
@@ -154,7 +216,22 @@ def test_malformed_alphabets_raise(build, error, match):
         ("dna", "ACGE", r"position 3: the symbol 'E' is not in Alphabet\('dna'\)\. .*alphabet=\"protein\""),
         ("dna", "ACGU", 'position 3: .* fit alphabet="rna"'),
         ("dna", "AC!U", r"position 2: the symbol '!' .*missing='!'"),
-        ("AC", "ACG", 'position 2: the symbol .G. is not in Alphabet.*fit alphabet="dna"'),
+        (
+            "AC",
+            "ACG",
+            r"position 2: the symbol 'G' is not in Alphabet\('AC'\)\. Name an alphabet= that has all symbols",
+        ),
+        ("dna", "acgl", r"'l' is not in Alphabet\('dna'\)\. All objects fit alphabet=\"protein\"\. Name an alphabet="),
+        ("dna", "AcgU", r"'U' is not in Alphabet\('dna'\)\. Name an alphabet="),  # neither upper nor lower case
+        ("protein", "ACG1", r"'1' is not in Alphabet\('protein'\)\. Name an alphabet="),
+        ("ab", "az", r"'z' is not in Alphabet\('ab'\)\. Name .*emission=CategoricalEstimator\(alphabet=\.\.\.\)"),
+        ("ab", "az", r"declare it by alphabet=as_alphabet\('ab', missing='z'\)\.$"),
+        (3, [0.0, 5.0], r"declare it by alphabet=as_alphabet\(3, missing=5\)\.$"),
+        (
+            3,
+            [0.0, np.nan],
+            r"nan is not in .* missing by alphabet=as_alphabet\(3, missing=float\('nan'\)\), or remove it",
+        ),
         ("dna", "AéC", "position 1: the symbol 'é'"),
         ("dna", "A" + chr(0x1F600), "position 1"),
         ("dna", [0, 1], "position 0: the symbol 0 is not in"),
@@ -244,12 +321,27 @@ def test_inferred_alphabets():
     [
         (["aa", "??"], "?", None, None),
         (["??"], "?", ValueError, "every symbol is missing.*alphabet="),
-        ([[0, 1], [2, -1]], None, ValueError, "object 1, position 1: -1 is negative.*missing="),
+        (
+            [[0, 1], [2, -1]],
+            None,
+            ValueError,
+            r"object 1, position 1: -1 is negative.*missing=-1.*\(symbols, missing=-1\)",
+        ),
         ([[0, 1], [2, 10**9]], None, ValueError, r"object 1, position 1: 1000000000 is too large.*alphabet=\["),
         ([[0, 1.5]], None, ValueError, "object 0, position 1: 1.5 is not a symbol.*continuous"),
         ([[0, np.inf]], None, ValueError, "object 0, position 1: inf is not a symbol"),
-        ([[0.0, 1.0], [np.nan]], None, ValueError, r"object 1, position 0 is nan.*missing=float\('nan'\)"),
-        ([["a"], ["b", None]], None, ValueError, r"object 1, position 1 is None.*missing=float\('nan'\)"),
+        (
+            [[0.0, 1.0], [np.nan]],
+            None,
+            ValueError,
+            r"object 1, position 0 is nan.*as_alphabet\(symbols, missing=float\('nan'\)",
+        ),
+        (
+            [["a"], ["b", None]],
+            None,
+            ValueError,
+            r"object 1, position 1 is None.*as_alphabet\(symbols, missing=float\('nan'\)",
+        ),
         ([["a"], ["b", 3]], None, TypeError, "'a' .object 0, position 0. and 3 .object 1, position 1.*alphabet="),
     ],
 )

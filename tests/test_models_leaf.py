@@ -1,11 +1,21 @@
 import copy
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from genkern import Categorical, CategoricalEstimator, Gaussian, GaussianEstimator, check_score
+from genkern import (
+    HMM,
+    Categorical,
+    CategoricalEstimator,
+    Gaussian,
+    GaussianEstimator,
+    as_alphabet,
+    check_objects,
+    check_score,
+)
 from genkern.models.base import Model
 from tests.cases import point_density, random_leaf, random_sequence
 
@@ -76,6 +86,60 @@ def test_ambiguity_code_has_its_members_probability_and_passes_derivatives_on():
     model = Categorical([0.1, 0.2, 0.3, 0.4], alphabet="dna")
     np.testing.assert_allclose(np.exp(model.log_prob(["R", "N", "A", "y"])), [0.4, 1.0, 0.1, 0.6], rtol=1e-12)
     assert max(check_score(model, ["ARN", "yyK-"]).values()) < 1e-7
+
+
+def chain_of(emissions):
+    return HMM([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], emissions)
+
+
+def test_gaps_among_tokens_are_summed_out_like_n():
+    rows = [[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]]
+    X = [["A", float("nan"), "R"], ["C", None]]
+    for model in (Categorical(rows[0], "dna"), chain_of(Categorical(rows, "dna"))):
+        np.testing.assert_array_equal(model.log_prob(X), model.log_prob(["ANR", "CN"]))
+        assert max(check_score(model, X).values()) < 1e-7
+
+
+def test_remedies_for_missing_symbols_and_for_layouts_work():
+    probs = [[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]]
+    for X, gap in (([np.array([0, 1, np.nan])], float("nan")), ([np.array([0, 1, 5])], 5)):
+        shown = r"float\('nan'\)" if gap != 5 else "5"
+        match = rf"^Categorical: object 0, position 2: .*alphabet=as_alphabet\(3, missing={shown}\)"
+        with pytest.raises(ValueError, match=match):
+            chain_of(Categorical(probs)).log_prob(X)
+        mended = chain_of(Categorical(probs, alphabet=as_alphabet(3, missing=gap)))
+        np.testing.assert_allclose(mended.log_prob(X), mended.log_prob([[0, 1]]), rtol=1e-12)
+    series = chain_of(Gaussian(np.zeros((2, 2)), np.ones((2, 2))))
+    X = [np.arange(10.0).reshape(2, 5)]
+    with pytest.raises(ValueError, match=r'check_objects\(X, kind="series", layout="channels-first"\)'):
+        series.log_prob(X)
+    turned = series.log_prob(check_objects(X, kind="series", layout="channels-first"))
+    np.testing.assert_array_equal(turned, series.log_prob([np.transpose(x) for x in X]))
+
+
+def test_a_missing_symbol_of_a_large_vocabulary_takes_little_memory():
+    size = 30_000
+    words = [f"word{i}" for i in range(size)]
+    alphabet = as_alphabet(words, missing="?")
+    model = Categorical(np.full(size, 1 / size), alphabet)
+    chain = chain_of(Categorical(np.full((2, size), 1 / size), alphabet))
+    X = [["word3", "?", "word7"], ["?"]]
+    tracemalloc.start()
+    try:
+        np.testing.assert_allclose(model.log_prob(X), [-2 * np.log(size), 0.0], atol=1e-9)
+        np.testing.assert_allclose(chain.log_prob(X), [-2 * np.log(size), 0.0], atol=1e-9)
+        found = chain.statistics(X)
+        fitted = CategoricalEstimator(alphabet).fit(X).model_
+        predicted = CategoricalEstimator(alphabet, estimate="predictive").fit(X).model_
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 100 * size * 8  # a table of all codes by all symbols has 30001 * size
+    counts = found["emissions.probs"] * chain.emissions.probs  # a missing symbol is any of them
+    np.testing.assert_allclose(counts.sum(axis=(1, 2)), [3, 1], rtol=1e-9)
+    np.testing.assert_allclose(counts[1, :, 3].sum(), 1 / size, rtol=1e-9)
+    assert fitted.probs[3] == pytest.approx(1.01 / (2 + 0.01 * size), rel=1e-9)
+    assert predicted.probs[3] == pytest.approx(2.01 / (2 + 1.01 * size), rel=1e-9)
 
 
 def test_categorical_estimate_is_smoothed_frequency():

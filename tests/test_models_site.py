@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from genkern import (
     PlugInClassifier,
     SiteEstimator,
     SiteModel,
+    as_alphabet,
     check_score,
 )
 from genkern.datasets import load_splice_junctions
@@ -179,6 +181,32 @@ def test_estimate_with_ambiguous_symbols_is_the_likelihoods_maximum():
 def test_missing_symbol_of_an_inferred_alphabet():
     model = SiteEstimator(pseudocount=0, missing="?").fit(["a?", "bb", "ba"]).model_
     np.testing.assert_allclose(model.probs, [[1 / 3, 2 / 3], [0.5, 0.5]], atol=1e-8)
+
+
+def test_a_missing_symbol_of_a_large_vocabulary_takes_little_memory():
+    size = 30_000
+    alphabet = as_alphabet([f"word{i}" for i in range(size)], missing="?")
+    model = SiteModel(np.full((2, size), 1 / size), alphabet)
+    X = [["word3", "?"], ["?", "word7"]]
+    tracemalloc.start()
+    try:
+        found = model.log_prob(X)
+        counts = model.statistics(X)["probs"] * model.probs
+        fitted = SiteEstimator(alphabet).fit(X).model_
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 100 * size * 8  # a table of all codes by all symbols has 30001 * size
+    np.testing.assert_allclose(found, -np.log(size), rtol=1e-12)
+    np.testing.assert_allclose(counts.reshape(2, 2, size).sum(axis=-1), 1.0, rtol=1e-9)
+    assert fitted.probs[0, 3] == pytest.approx(1.01 / (1 + 0.01 * size), rel=1e-6)
+
+
+def test_gaps_among_tokens_are_summed_out_like_n():
+    model = random_sites(np.random.default_rng(20), 3)
+    np.testing.assert_array_equal(
+        model.log_prob([["A", float("nan"), "R"], [None, "C", "T"]]), model.log_prob(["ANR", "NCT"])
+    )
 
 
 def test_fit_each_depends_on_its_window_alone():

@@ -3,6 +3,7 @@
 import array
 import collections
 import pickle
+import re
 from itertools import accumulate
 
 import awkward as ak
@@ -159,6 +160,17 @@ def test_integers_and_gaps_and_tokens_mix():
     same(pack_symbols([[0, 1], [1, "x"]], [0, 1, "x"]), [0, 1, 1, 2], [2, 2])
 
 
+def test_gaps_among_tokens_of_named_alphabets_are_missing():
+    packed = check_objects([["A", NAN], [None, "c"], [NAN]], alphabet="dna")
+    same(packed, [0, 14, 14, 1, 14], [2, 2, 1])
+    assert packed.objects() == ["AN", "NC", "N"]
+    assert object_digests(packed) == object_digests(check_objects(["AN", "-C", "?"], alphabet="dna"))
+    assert pack_symbols(packed, "dna") is packed
+    for alphabet in ("ab", None):
+        with pytest.raises(ValueError, match=r"object 0, position 1.*nan.*as_alphabet\("):
+            check_objects([["a", NAN]], kind="symbols", alphabet=alphabet)
+
+
 def test_inferred_alphabet_is_of_the_whole_list():
     assert pack_symbols(["ab", "cab"]).alphabet == as_alphabet("abc")
     assert pack_symbols(["a-b"], missing="-").alphabet == as_alphabet("ab", missing="-")
@@ -179,6 +191,7 @@ def test_inferred_alphabet_is_of_the_whole_list():
         [pd.DataFrame({"a": [0.5, NAN]}), pd.DataFrame({"a": [2]})],
         pd.Series([np.array([0.5, NAN]), np.array([2.0])]),
         ak.Array([[0.5, NAN], [2.0]]),
+        ak.Array([[0.5, None], [2]]),
         Indexed([[0.5, NAN], [2.0]]),
         [np.ma.array([0.5, 7.0], mask=[False, True]), [2.0]],
     ],
@@ -187,6 +200,16 @@ def test_series_containers(X):
     same(pack_series(X), [[0.5], [NAN], [2]], [2, 1])
     same(pack_points(X), [[0.5], [NAN], [2]], [2, 1])
     assert kind_of(X) == "series"
+
+
+def test_gaps_of_awkward_arrays_are_missing():
+    same(pack_series(ak.Array([[1, None], [2]])), [[1], [NAN], [2]], [2, 1])
+    same(pack_series(ak.Array([[None], [2.0]])), [[NAN], [2]], [1, 1])
+    rows = ak.Array([[[0.5, None], [2.0, 3.0]], [None, [4.0, 5.0]]])
+    same(pack_series(rows), [[0.5, NAN], [2, 3], [NAN, NAN], [4, 5]], [2, 2])
+    same(pack_symbols(ak.Array([[0, None], [1]]), 2, missing=NAN), [0, 2, 1], [2, 1])
+    same(pack_symbols(ak.Array([["A", None], ["C"]]), "dna"), [0, 14, 1], [2, 1])
+    assert pack_symbols(ak.Array([["ab", None], ["c"]]), missing=NAN).objects() == [["ab", None], ["c"]]
 
 
 def test_ragged_multivariate_awkward():
@@ -316,13 +339,15 @@ def test_from_concatenated():
 @pytest.mark.parametrize(
     ("X", "lengths", "error", "match"),
     [
-        ("abc", [1, 1], ValueError, "sum to 2, but X has 3"),
-        ("abc", [3, 0], ValueError, "object 1 has length 0"),
-        ("abc", [4, -1], ValueError, "object 1 has length -1"),
-        ("abc", [1.5, 1.5], ValueError, "1-D list of ints"),
-        ("abc", [], ValueError, "1-D list of ints"),
-        ("abc", 3, ValueError, "1-D list of ints"),
-        (5, [5], TypeError, "array, a string or a list"),
+        ("abc", [1, 1], ValueError, r"sum to 2, but X has 3 .* Add the lengths of the last 1 elements, .* X\[:2\]"),
+        ("abc", [1, 3, 2], ValueError, "sum to 6, but X has 3 .* Object 1 would end at 4; correct its length"),
+        ("abc", [3, 0], ValueError, "object 1 has length 0; expected at least 1. Drop it, with its label"),
+        ("abc", [0, -1], ValueError, "object 0 has length 0; expected at least 1"),
+        ("abc", [4, -1], ValueError, r"object 1 has length -1.*if these are offsets, pass np.diff\(offsets\)"),
+        ("abc", [1.5, 1.5], ValueError, r"1-D list of ints, one per object. Got \[1.5, 1.5\]; count the elements"),
+        ("abc", [], ValueError, "1-D list of ints, .* count the elements"),
+        ("abc", 3, ValueError, "1-D list of ints, .* count the elements"),
+        (5, [5], TypeError, "array, a string or a list. Got int; pass the elements of all objects"),
     ],
 )
 def test_from_concatenated_errors(X, lengths, error, match):
@@ -341,15 +366,15 @@ ANY = (pack_symbols, pack_series, pack_points, kind_of, check_objects)
     [
         ("ACGT", TypeError, r"one string; put it into a list: \[X\]"),
         (b"ACGT", TypeError, "one string"),
-        ([], ValueError, r"Found array with 0 sample\(s\)"),
+        ([], ValueError, r"Found array with 0 sample\(s\) .* minimum of 1 is required\. Pass at least one object"),
         (np.empty((0, 3)), ValueError, r"Found array with 0 sample\(s\) \(shape=\(0, 3\)\) while a minimum of 1"),
         (np.empty((4, 0)), ValueError, r"0 feature\(s\) \(shape=\(4, 0\)\) while a minimum of 1 is required\."),
-        (np.empty((4, 2, 0)), ValueError, r"0 feature\(s\) \(shape=\(4, 2, 0\)\)"),
+        (np.empty((4, 2, 0)), ValueError, r"0 feature\(s\) \(shape=\(4, 2, 0\)\).* Pass objects with at least"),
         (np.arange(3.0), ValueError, "Reshape your data"),
         (np.arange(3), ValueError, "got 1D array instead. Reshape your data"),
         (pd.Series([1.0, 2.0]), ValueError, "Reshape your data"),
         (np.array(3.0), ValueError, "got 0D array instead. Reshape your data"),
-        (np.zeros((2, 2, 2, 2)), ValueError, r"Got shape \(2, 2, 2, 2\)"),
+        (np.zeros((2, 2, 2, 2)), ValueError, r"Got shape \(2, 2, 2, 2\); .* X.reshape\(\*X.shape\[:2\], -1\)"),
         (np.ones((3, 2), dtype=bool), TypeError, r"bool; use .astype\(int\)"),
         (np.ones((3, 2), dtype=complex), ValueError, "Complex data not supported"),
         (np.zeros((3, 2), dtype="datetime64[s]"), TypeError, r"dtype datetime64\[s\]"),
@@ -372,7 +397,7 @@ ANY = (pack_symbols, pack_series, pack_points, kind_of, check_objects)
         ([[1, 2], np.array([True])], TypeError, "object 1 must hold numbers or symbols. Got dtype bool"),
         ([[1, 2], [1j]], ValueError, "object 1, position 0 is complex. Complex data not supported"),
         ([[1, 2], np.array([1j])], ValueError, "object 1: Complex data not supported"),
-        ([[1, 2], np.zeros((2, 2, 2))], ValueError, r"object 1 must have shape .* Got shape \(2, 2, 2\)"),
+        ([[1, 2], np.zeros((2, 2, 2))], ValueError, r"object 1 .* Got shape \(2, 2, 2\); .* x.reshape\(len\(x\), -1\)"),
     ],
 )
 def test_malformed_input_of_any_kind(pack, X, error, match):
@@ -436,13 +461,17 @@ def test_symbol_outside_the_alphabet_names_object_position_and_remedy():
         (
             [np.zeros((2, 3)), np.zeros((2, 5))],
             ValueError,
-            'object 1 has 5 .*layout="channels-first"',
+            r'object 1 has 5 .*check_objects\(X, kind="series", layout="channels-first"\).*\[np.transpose\(x\) for x',
         ),
         ([np.zeros((2, 3)), np.zeros(2)], ValueError, "object 1 has 1 (channels|features)"),
-        ([[[1.0], [2.0, 3.0]]], ValueError, "object 0 must be an array of numbers. Got rows of unequal lengths"),
-        ([np.zeros((2, 3)), np.zeros((2, 0))], ValueError, r"object 1 must have shape .* Got shape \(2, 0\)"),
-        ([np.zeros((2, 3)), np.zeros((0, 3))], ValueError, r"object 1 must have shape .* Got shape \(0, 3\)"),
-        (ak.Array([[1.0], [2.0, None]]), TypeError, "object 1, position 1: .* Got NoneType"),
+        ([[[1.0], [2.0, 3.0]]], ValueError, "object 0 .* unequal lengths: row 0 has 1, row 1 has 2. Give every row"),
+        ([[[1.0, 2.0], [3.0]]], ValueError, "row 0 has 2, row 1 has 1. Give every row the same channels, with NaN"),
+        ([[[1.0], 2.0]], ValueError, "object 0 .* rows that are nested unevenly. Pass every row as a flat list"),
+        ([[[[1.0]], [[2.0]]]], ValueError, r"object 0 must have shape .* Got shape \(2, 1, 1\); make its further axes"),
+        ([np.zeros((2, 3)), np.zeros((2, 0))], ValueError, r"object 1 must have shape .* Got shape \(2, 0\); drop it"),
+        ([np.zeros((2, 3)), np.zeros((0, 3))], ValueError, r"object 1 must have shape .* Got shape \(0, 3\); drop it"),
+        (ak.Array([[1.0], [2.0, "x"]]), TypeError, "object 1, position 1: .* Got str 'x'"),
+        (ak.Array([[1.0], None]), TypeError, "object 1 must be a string.*Got NoneType None"),
         (pack_symbols(["ab"]), TypeError, "expected numbers. Got symbols of Alphabet"),
     ],
 )
@@ -463,13 +492,57 @@ def test_infinity_in_a_table():
 def test_expected_width():
     with pytest.raises(ValueError, match=r"^HMM: object 1 has 2 channels \(shape \(4, 2\)\), 3 were expected"):
         pack_series([np.zeros((4, 3)), np.zeros((4, 2))], "HMM", n_channels=3)
-    with pytest.raises(ValueError, match=r"layout=.channels-first"):
+    with pytest.raises(ValueError, match=r"layout=.channels-first.*Otherwise pass the 3 channels"):
         pack_series([np.zeros((3, 7))], "HMM", n_channels=3)
     for X in (np.zeros((4, 2)), pack_series([np.zeros((4, 2))])):
-        with pytest.raises(ValueError, match=r"features .as all others., 3 were expected"):
+        match = r"features .as all others., 3 were expected. Pass the 3 features .* or fit a model to objects with 2"
+        with pytest.raises(ValueError, match=match):
             pack_points(X, "GMM", n_features=3)
-    with pytest.raises(ValueError, match="object 0 has 1 channels"):
+    with pytest.raises(ValueError, match=r"object 0 has 1 channels .* For n series pass an array \(n, T, 3\)"):
         pack_series(np.zeros((4, 2)), "HMM", n_channels=3)
+    with pytest.raises(ValueError, match=r"1 features .as all others.*Pass the 2 features"):
+        pack_points(np.zeros((4, 1)), "GMM", n_features=2)
+
+
+BOTH = (np.arange(10.0).reshape(2, 5), np.arange(6.0).reshape(2, 3))  # (d, T), of d = 2
+
+
+@pytest.mark.parametrize(
+    ("X", "n_channels", "remedies"),
+    [
+        (BOTH, 2, ['check_objects(X, kind="series", layout="channels-first")', "[np.transpose(x) for x in X]"]),
+        (BOTH, None, ['check_objects(X, kind="series", layout="channels-first")', "[np.transpose(x) for x in X]"]),
+        (np.zeros((3, 2, 5)), 2, ['check_objects(X, kind="series", layout="channels-first")']),
+        (np.zeros((3, 2, 5)), 2, ["[np.transpose(x) for x in X]"]),
+        (np.zeros((5, 2)), 2, ["[X]"]),
+        ([[0.0, 1.0], [2.0, 3.0]], 2, ["[X]"]),
+        (np.zeros((3, 2, 5, 4)), 20, ["X.reshape(*X.shape[:2], -1)"]),
+    ],
+)
+def test_stated_remedies_work(X, n_channels, remedies):
+    for remedy in remedies:
+        with pytest.raises(ValueError, match=re.escape(remedy)):
+            pack_series(X, "HMM", n_channels=n_channels)
+        mended = eval(remedy, {"X": X, "np": np, "check_objects": check_objects})
+        assert pack_series(mended, "HMM", n_channels=n_channels).values.shape[1] == (n_channels or 2)
+
+
+def test_stated_remedies_for_layouts_that_were_given():
+    X = [np.zeros((5, 2)), np.zeros((7, 2))]
+    with pytest.raises(
+        ValueError, match=r'object 1 has 7 channels .*If the objects are \(T, d\), pass layout="time-first"'
+    ):
+        check_objects(X, layout="channels-first")
+    packed = pack_series([np.zeros((2, 5))])
+    with pytest.raises(
+        ValueError, match=r"5 channels .as all others., 2 were expected. .* pack them again by check_obj"
+    ):
+        pack_series(packed, "HMM", n_channels=2)
+    with pytest.raises(
+        ValueError, match=r"object 0 has 1 features.*If each object is a single draw, pass np.array\(X\)"
+    ):
+        pack_points([[0.0, 1.0], [2.0, 3.0]], "GMM", n_features=2)
+    assert pack_points(np.array([[0.0, 1.0], [2.0, 3.0]]), "GMM", n_features=2).n_objects == 2
 
 
 def test_mixed_kinds_and_options():

@@ -6,6 +6,7 @@ import pytest
 from genkern.validation import (
     check_array,
     check_int,
+    check_lengths,
     check_number,
     check_option,
     check_probabilities,
@@ -91,3 +92,18 @@ def test_width_of_tables_is_set_and_compared_that_of_lists_is_not():
         remember_width(est, np.zeros((2, 4)), reset=False)
     remember_width(est, np.zeros((2, 4, 5)), reset=True)
     assert not hasattr(est, "n_features_in_")
+
+
+def test_lengths_fill_the_whole():
+    found = check_lengths(np.array([2, 1], dtype=np.uint8), 3, "Who")
+    assert found.tolist() == [2, 1]
+    assert found.dtype == np.int64
+    for lengths, match in (
+        ([2, 2], r"^Who: the lengths sum to 4, but X has 3 elements; .* Object 1 would end at 4; correct its length"),
+        ([3, 1], "Object 1 would end at 4"),
+        ([1], r"Add the lengths of the last 2 elements, or leave them out by X\[:1\]"),
+        ([2, 0, 1], "^Who: object 1 has length 0; expected at least 1. Drop it"),
+        ([[3]], "^Who: 'lengths' must be a 1-D list of ints, one per object. Got .* count the elements"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            check_lengths(lengths, 3, "Who")

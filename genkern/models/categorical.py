@@ -71,7 +71,7 @@ class Categorical(Leaf):
         """Return probabilities batch + (M,), with columns for ambiguity codes only where they occur."""
         if len(codes) == 0 or codes.max() < self.alphabet.size:
             return self.probs
-        return self.probs @ self.alphabet.members.T
+        return self.alphabet.append_extras(self.probs)
 
     def evidence(self, packed: Packed) -> core.Evidence:
         """Return one table row per symbol; batch (n,) or (n_objects, n)."""
@@ -83,7 +83,7 @@ class Categorical(Leaf):
         """Return the raw derivative ``probs`` (G, n, m); ambiguity codes pass theirs on to their members."""
         symbols = np.moveaxis(raw, 1, 2)
         if symbols.shape[-1] > self.alphabet.size:
-            symbols = symbols @ self.alphabet.members
+            symbols = self.alphabet.pass_to_members(symbols)
         return {"probs": np.ascontiguousarray(symbols)}
 
     def emission_totals(self, packed: Packed, evidence: core.Evidence, raw: Floats) -> dict[str, Floats]:
@@ -99,7 +99,7 @@ class Categorical(Leaf):
         size = (1 if totals else packed.n_objects) * width
         counts = np.stack([np.bincount(cells, weights[:, k], size).reshape(-1, width) for k in range(n)], axis=1)
         raw = np.divide(counts, table, out=np.zeros_like(counts), where=counts > 0)
-        return {"probs": raw @ self.alphabet.members if width > self.alphabet.size else raw}
+        return {"probs": self.alphabet.pass_to_members(raw) if width > self.alphabet.size else raw}
 
     def gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
         """Return derivatives (G, n * m)."""

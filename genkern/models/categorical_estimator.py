@@ -98,7 +98,7 @@ class CategoricalEstimator(LeafEstimator):
     def predictive(self, packed: Packed, own: bool) -> Categorical:
         """Return posterior means, of batch (1,) or (n_objects, 1)."""
         leaf = self.reference(packed, 1, own)
-        sizes = leaf.alphabet.members.sum(axis=1)[packed.values]  # how many symbols a code may stand for
+        sizes = leaf.alphabet.append_extras(np.ones(leaf.alphabet.size))[packed.values]  # symbols a code may stand for
         _refuse_ambiguous(packed, leaf.alphabet, (sizes > 1) & (sizes < leaf.alphabet.size))
         blocks = leaf.weigh(packed, (sizes == 1)[:, None].astype(np.float64), totals=not own)
         prior = np.full(leaf.alphabet.size, 1.0 + self.pseudocount)

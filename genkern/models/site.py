@@ -84,7 +84,7 @@ class SiteModel(Leaf):
         """Return probabilities batch + (L, M), with columns for ambiguity codes only where they occur."""
         if len(codes) == 0 or codes.max() < self.alphabet.size:
             return self.probs
-        return self.probs @ self.alphabet.members.T
+        return self.alphabet.append_extras(self.probs)
 
     def log_density(self, points: NDArray[Any]) -> Floats:
         """Return log p of every window (N, L) of codes, shape (N,) + batch."""
@@ -116,7 +116,7 @@ class SiteModel(Leaf):
             share = np.repeat(weights[:, k], length)
             counts[:, k] = np.bincount(cells, share, shape[0] * length * width).reshape(shape)
         raw = np.divide(counts, table, out=np.zeros_like(counts), where=counts > 0)
-        return {"probs": raw @ self.alphabet.members if width > self.alphabet.size else raw}
+        return {"probs": self.alphabet.pass_to_members(raw) if width > self.alphabet.size else raw}
 
     def gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
         """Return derivatives (G, n * L * m)."""

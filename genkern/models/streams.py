@@ -12,6 +12,8 @@ from genkern.validation import Floats
 
 Keys = NDArray[np.uint64]
 
+LARGEST_SEED = 2**32 - 1  # as in scikit-learn
+
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -28,7 +30,13 @@ def uniforms(keys: Keys, counters: NDArray[np.integer]) -> Floats:
 def seed_of(random_state: Any) -> int:
     """Return the seed that ``random_state`` stands for; None counts as 0, so that fits are reproducible."""
     if random_state is None or isinstance(random_state, int | np.integer):
-        return int(random_state or 0)
+        seed = int(random_state or 0)
+        if not 0 <= seed <= LARGEST_SEED:
+            raise ValueError(
+                f"The 'random_state' parameter must be an int from 0 to {LARGEST_SEED}, a RandomState or None. Got "
+                f"{seed} instead; take e.g. {seed % (LARGEST_SEED + 1)}."
+            )
+        return seed
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
