@@ -14,9 +14,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from genkern.kernels.base import HIGHEST, Kernel
+from genkern.kernels.base import HIGHEST, LOWEST, Kernel
 from genkern.kernels.divergences import NotPositiveWarning
 from genkern.kernels.positivity import allowance, indefinite, is_positive
+from genkern.kernels.vectors import refuse_models
 from genkern.validation import Floats, check_int, check_option
 
 MODELS, VECTORS = 256, 1024  # rows and columns of a block: enough to be fast, few enough to share out
@@ -50,6 +51,7 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """Return a checked matrix, or representations of another kind as they are."""
         if not self.kernel.vectors:
             return X
+        refuse_models(X, type(self.kernel).__name__)
         formats = "csr" if self.kernel.accepts_sparse else False
         return validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse=formats)
 
@@ -89,7 +91,7 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if logs.max() > HIGHEST:
             raise ValueError(
                 f"{type(self).__name__}: an object's kernel values exceed those of the training set by a factor "
-                f"e^{logs.max():.4g}. Use {self.kernel!r}.normalized()."
+                f"e^{logs.max():.4g}. Use {self.kernel.normalized()!r}."
             )
         values: Floats = np.exp(logs)
         return values
@@ -243,10 +245,24 @@ class Gram(KernelTransformer):
         if self.psd is not None:
             check_option(self.psd, PSD, "psd", "Gram")
         self.X_fit_, ready = self._start(X)
+        self._check_diagonal(ready)
         self._n_features_out = ready.shape[0]
         self.negative_: Floats | None = None
         self.shift_ = 0.0
         return ready
+
+    def _check_diagonal(self, ready: Any) -> None:
+        """Raise if a training object's similarity to itself is not zero, but is lost beside the largest."""
+        if not self.kernel.native_logs:
+            return
+        logs = self.kernel.log_diag(ready) - self.log_scale_
+        lost = (logs < LOWEST) & (logs > -np.inf)
+        if lost.any():
+            i = int(np.argmax(lost))
+            raise ValueError(
+                f"Gram: the self-similarity of training object {i} is e^{logs[i]:.4g} of the largest, which is below "
+                f"the range of floating point ({int(lost.sum())} of {len(logs)} are). Use {self.kernel.normalized()!r}."
+            )
 
     def _mend(self, K: Floats, ready: Any) -> None:
         """Do to the training matrix, in place, what ``psd`` asks if it has a negative eigenvalue."""

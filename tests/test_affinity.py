@@ -145,8 +145,13 @@ def test_the_nearest_rule_wins_and_serves_the_reversed_pair() -> None:
     assert book.explain(Leafmost(), Other(), Power()).name == "special"
     assert book.explain(Other(), Leafmost(), Power()).name == "special"
     assert book.explain(Other(), Other(), Power()).name == "general"
-    rule(book, Other, Middle, "reversed")
-    assert book.explain(Other(), Leafmost(), Power()).name == "reversed"
+    with pytest.raises(
+        ValueError, match=r"Middle x Other under Power has the formula 'special' already.*reversed pair"
+    ):
+        rule(book, Other, Middle, "reversed")
+    assert book.explain(Other(), Leafmost(), Power()).name == "special"
+    rule(book, Other, Middle, "reversed", method="other")
+    assert book.explain(Other(), Leafmost(), Power(), method="other").name == "reversed"
 
 
 def test_a_reversed_rule_is_transposed() -> None:
@@ -181,6 +186,27 @@ def test_duplicates_and_ties_raise() -> None:
     rule(book, Middle, Middle, "three")
     with pytest.raises(TypeError, match=r"Leafmost x Leafmost under Power fits .*'two'.*'three'.* equally well"):
         book.explain(Leafmost(), Leafmost(), Power())
+
+
+def test_ties_of_a_pair_and_its_reverse_raise() -> None:
+    class LeftBase(Base): ...
+
+    class RightBase(Base): ...
+
+    class Left(LeftBase): ...
+
+    class Right(RightBase): ...
+
+    book = Affinity()
+    rule(book, Left, RightBase, "one")
+    rule(book, Right, LeftBase, "two")
+    for pair in ((Left, Right), (Right, Left)):
+        with pytest.raises(TypeError, match=r"fits 'one' .* and 'two' .* equally well"):
+            book.explain(pair[0](), pair[1](), Power())
+    rule(book, Left, Right, "settled")
+    assert book.explain(Right(), Left(), Power()).name == book.explain(Left(), Right(), Power()).name == "settled"
+    rule(book, Left, Left, "own")
+    assert book.explain(Left(), Left(), Power()).name == "own"
 
 
 def test_failures_name_types_how_and_methods() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from typing import Any
 
@@ -46,7 +47,7 @@ KERNELS = [
     Polynomial().normalized(),
     2 * RBF(0.1) + Linear(),
     ProbabilityProduct(0.5, length=5),
-    ProbabilityProduct(1.0, length=2000),
+    ProbabilityProduct(1.0, length=800),
     MeanMap(1.0, length=4).normalized(),
     MeanMap(1.0, length=4).exp(2.0),
 ]
@@ -123,13 +124,49 @@ def test_normalised_kernels_and_those_of_vectors_are_not_scaled() -> None:
 
 
 def test_values_far_too_small_are_usable() -> None:
-    X = models(0, 8)
+    # With their symbols in another order models are as similar to themselves as before, and one factor suits all.
+    (model,) = models(0, 1)
+    orders = itertools.permutations(range(3))
+    X = [HMM(model.start, model.transitions, Categorical(model.emissions.probs[:, order])) for order in orders]
     kernel = ProbabilityProduct(1.0, length=5000)
     with pytest.raises(ValueError, match="normalized"):
         kernel(X)
     K = Gram(kernel).fit_transform(X)
     assert K.max() == pytest.approx(1.0, rel=1e-9)
     assert np.isfinite(K).all()
+
+
+def test_self_similarities_too_far_apart_raise_and_name_the_remedy() -> None:
+    random = np.random.default_rng(0)
+    X = [oracle.random_hmm(random, 2, Categorical(random.dirichlet(np.ones(4), 2))) for _ in range(6)]
+    kernel = ProbabilityProduct(1.0, 5000)
+    logs = kernel.log_diag(X)
+    lost = int(np.argmax(logs - logs.max() < -708))
+    words = (
+        rf"Gram: the self-similarity of training object {lost} is e\^-\d.*Use ProbabilityProduct.*\.normalized\(\)\."
+    )
+    for compute in (Gram(kernel).fit, Gram(kernel).fit_transform, Gram(kernel, psd="warn").fit):
+        with pytest.raises(ValueError, match=words):
+            compute(X)
+    assert_array_equal(np.diagonal(Gram(kernel.normalized()).fit_transform(X)), np.ones(6))
+    with pytest.raises(ValueError, match=r"Use \(ProbabilityProduct\(length=5000\) \+ Prob.*\)\.normalized"):
+        Gram(kernel + ProbabilityProduct(2.0, 5000)).fit(X)
+
+
+def test_the_smallest_self_similarity_that_is_kept_is_a_normal_number() -> None:
+    laws = [Gaussian(0.0, 1.0), Gaussian(0.0, np.exp(-1.0))]  # a draw tells e^(1/2) more of the second
+    gap = ProbabilityProduct(length=1416).log_diag(laws)
+    assert gap[0] - gap[1] == pytest.approx(-708.0, abs=1e-9)
+    diagonal = np.diagonal(Gram(ProbabilityProduct(length=1415)).fit_transform(laws))
+    assert diagonal.min() > np.finfo(float).tiny
+    with pytest.raises(ValueError, match="below the range"):
+        Gram(ProbabilityProduct(length=1417)).fit(laws)
+
+
+def test_impossible_models_among_possible_ones_are_zero() -> None:
+    slow = HMM([1.0, 0.0], [[0.0, 1.0], [0.0, 0.5]], Categorical([[0.5, 0.5]] * 2), stop=[0.0, 0.5])
+    fast = HMM([0.0, 1.0], [[0.0, 1.0], [0.0, 0.5]], Categorical([[0.5, 0.5]] * 2), stop=[0.0, 0.5])
+    assert_allclose(Gram(ProbabilityProduct(length=1)).fit_transform([slow, fast]), np.diag([0.0, 1.0]), rtol=1e-12)
 
 
 def test_test_objects_far_above_the_training_set_raise() -> None:

@@ -263,6 +263,132 @@ def test_far_away_points_keep_exact_symmetry_and_diagonal() -> None:
     assert K.max() <= 1.0
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6, 1e8])
+def test_offsets_cost_no_digits(offset: float) -> None:
+    X, Y = offset + rng(0).normal(size=(40, 4)), offset + rng(1).normal(size=(30, 4))
+    X[1] = X[0] + 1e-3  # a pair that is close even beside the others
+    for gamma in (0.1, 1.0, 300.0):
+        for second in (None, Y, X[:]):
+            K, logs = RBF(gamma)(X, second), RBF(gamma).log(X, second)
+            squares = ((X[:, None] - (X if second is None else second)) ** 2).sum(axis=2)
+            assert_allclose(K, np.exp(-gamma * squares), rtol=0, atol=1e-12)
+            assert_allclose(logs, -gamma * squares, rtol=1e-11)
+    assert_allclose(RBF(300.0)(X[:1], X[1:2]), RBF(300.0)(X)[:1, 1:2], rtol=1e-12)
+
+
+def test_clusters_far_apart_keep_their_digits() -> None:
+    # No single origin suits both, so that pairs within each are computed from differences.
+    X = np.r_[1e6 + rng(0).normal(size=(20, 3)), -1e6 + rng(1).normal(size=(300, 3))]
+    squares = ((X[:, None] - X) ** 2).sum(axis=2)
+    for gamma in (0.5, 1e5):  # the second is so sharp that products alone would lose values
+        K = RBF(gamma)(X)
+        assert_allclose(K, np.exp(-gamma * squares), rtol=0, atol=1e-12)
+        assert_allclose(RBF(gamma)(X[:25], X[10:]), K[:25, 10:], rtol=0, atol=1e-12)
+        assert_array_equal(K, K.T)
+        assert_array_equal(np.diagonal(K), np.ones(320))
+
+
+def test_vectors_whose_squares_overflow_are_compared_all_the_same() -> None:
+    X = np.array([[1e200, 0.0], [1e200, 0.0], [0.0, 1.0], [0.0, 2.0]])
+    expected = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, math.exp(-1)], [0, 0, math.exp(-1), 1]])
+    assert_allclose(RBF(1.0)(X), expected, rtol=1e-12)
+    assert_allclose(RBF(1.0)(X, X[:3]), expected[:, :3], rtol=1e-12)
+
+
+def wide_rows(seed: int, n: int, words: Any) -> tuple[Any, list[dict[int, float]]]:
+    """Sparse rows over 20**9 columns, of some of the words, and the same as dicts."""
+    random = rng(seed)
+    rows = [dict(zip(random.choice(words, 30, replace=False).tolist(), random.normal(size=30))) for _ in range(n)]
+    columns = np.array([column for row in rows for column in row], dtype=np.int64)
+    values = [value for row in rows for value in row.values()]
+    return sparse.csr_matrix((values, columns, np.arange(n + 1) * 30), shape=(n, 20**9)), rows
+
+
+def test_sparse_matrices_may_have_any_number_of_columns() -> None:
+    words = rng().integers(0, 20**9, 400)
+    (X, left), (Y, right) = wide_rows(1, 12, words), wide_rows(2, 7, words)
+    products = np.array([[sum(a[word] * b[word] for word in a.keys() & b.keys()) for b in right] for a in left])
+    own = np.array([sum(value**2 for value in row.values()) for row in left])
+    assert_allclose(Linear()(X, Y), products, rtol=1e-12, atol=1e-13)
+    assert_allclose(Linear().diag(X), own, rtol=1e-12)
+    assert_allclose(np.diagonal(Linear()(X)), own, rtol=1e-12)
+    assert_array_equal(Linear()(X), Linear()(X).T)
+    assert_allclose(Polynomial(3, 0.5)(X, Y), (products + 0.5) ** 3, rtol=1e-11, atol=1e-12)
+    assert_allclose(Linear().normalized()(X), Linear()(X) / np.sqrt(np.outer(own, own)), rtol=1e-12, atol=1e-14)
+
+
+# --- formulas
+
+
+@pytest.mark.parametrize(
+    ("kernel", "formula"),
+    [
+        (
+            Linear().exp(1.0) + RBF(1.0),
+            r"\exp\left(-\left(\langle x, x \rangle + \langle y, y \rangle - 2 \langle x, y \rangle\right)\right)"
+            r" + \exp(-\|x - y\|^2)",
+        ),
+        (
+            (Linear() + RBF(1.0)).exp(0.5),
+            r"\exp\left(-0.5\, \left(\langle x, x \rangle + 1 + \langle y, y \rangle + 1"
+            r" - 2 \left(\langle x, y \rangle + \exp(-\|x - y\|^2)\right)\right)\right)",
+        ),
+        (RBF(0.5).normalized().exp(3), r"\exp\left(-3\, \left(2 - 2 \exp(-0.5\, \|x - y\|^2)\right)\right)"),
+        (ProbabilityProduct(1 / 3, 5), r"\int p(x_{1:5})^{0.333333}\, q(x_{1:5})^{0.333333}\, dx_{1:5}"),
+        (ProbabilityProduct() * 2, r"2\, \int p(x)\, q(x)\, dx"),
+        (
+            2 * (ProbabilityProduct() * 3 + 1) * ProbabilityProduct(2.0),
+            r"2\, \left(3\, \int p(x)\, q(x)\, dx + 1\right) \cdot \int p(x)^{2}\, q(x)^{2}\, dx",
+        ),
+        (
+            ProbabilityProduct() * MeanMap(3.0) * 2,
+            r"2\, \left(\int p(x)\, q(x)\, dx\right) \cdot "
+            r"E_{X \sim p,\, Y \sim q} \left[\exp(-1.5\, \|X - Y\|^2)\right]",
+        ),
+        (2 * MeanMap(2.0), r"2\, E_{X \sim p,\, Y \sim q} \left[\exp(-\|X - Y\|^2)\right]"),
+        (
+            Linear().normalized(),
+            r"\frac{\langle x, y \rangle}{\sqrt{\langle x, x \rangle}\, \sqrt{\langle y, y \rangle}}",
+        ),
+        (2 * Linear() * 3 + 1e-7, r"6\, \langle x, y \rangle + 10^{-7}"),
+        ((2 * RBF(1.0)).exp(1.0), r"\exp\left(-\left(2 + 2 - 2 \left(2\, \exp(-\|x - y\|^2)\right)\right)\right)"),
+        ((Polynomial(2, 0.5) + 1) ** 3, r"\left((\langle x, y \rangle + 0.5)^{2} + 1\right)^{3}"),
+        (
+            On("my_rows", Linear() + 1) * 2,
+            r"2\, \left(\langle x^{(\mathrm{my\_rows})}, y^{(\mathrm{my\_rows})} \rangle + 1\right)",
+        ),
+    ],
+    ids=repr,
+)
+def test_formulas_say_what_is_computed(kernel: Kernel, formula: str) -> None:
+    assert kernel.formula == formula
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, SymmetricKL(), Diffusion()], ids=repr)
+def test_formulas_can_be_parts_of_others(kernel: Kernel) -> None:
+    for whole in (kernel, 2 * kernel, kernel * 2, kernel.exp(0.5) + 1, kernel.normalized() ** 2):
+        assert "quad" not in whole.formula
+        assert whole.formula.count(r"\left") == whole.formula.count(r"\right")
+    assert (2 * kernel).formula == (kernel * 2).formula
+    # Twice a sum is in brackets, or it would be twice its first term.
+    if isinstance(kernel, Sum) or kernel == LATENT:
+        assert (2 * kernel).formula == rf"2\, \left({kernel.formula}\right)"
+
+
+def test_kernels_from_elsewhere_need_no_more_than_a_formula() -> None:
+    class Foreign(Linear):
+        formula = "f(x, y)"  # type: ignore[assignment]
+        _written = Kernel._written
+
+    assert (Foreign() + 1).formula == "f(x, y) + 1"
+    assert r"\left.f(x, y)\right|_{x = x,\, y = x}" in Foreign().exp(1.0).formula
+
+    class Wordless(Kernel): ...
+
+    with pytest.raises(TypeError, match="Wordless must define formula"):
+        _ = Wordless().formula
+
+
 # --- parameters
 
 
@@ -331,6 +457,51 @@ def test_underflow_raises_and_names_the_remedy() -> None:
 def test_overflow_raises() -> None:
     with pytest.raises(ValueError, match="range of floating point"):
         ProbabilityProduct(length=1000)([Gaussian(0.0, 1e-4)])
+
+
+def test_cosines_of_powers_do_not_overflow() -> None:
+    X, Y = 1e3 * representations(Linear(), 0), 1e3 * representations(Linear(), 1, 4)
+    own, other = (X**2).sum(axis=1) + 1, (Y**2).sum(axis=1) + 1
+    cosines = (X @ Y.T + 1) / np.sqrt(np.outer(own, other))
+    for kernel in (Polynomial(200, 1.0), (Linear() + 1) ** 200):
+        assert_allclose(kernel.normalized()(X, Y), cosines**200, rtol=1e-10, atol=1e-300)
+        assert_array_equal(np.diagonal(kernel.normalized()(X)), np.ones(7))
+    assert_allclose(Polynomial(200, 0.0).normalized()(1e-6 * X), Polynomial(200, 0.0).normalized()(X), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Polynomial(200, 1.0),
+        Linear() ** 200,
+        Polynomial(40) * Polynomial(40),
+        Polynomial(50) + 1e308 * Linear(),
+        (1e306 * Linear()).normalized(),
+        Polynomial(200).exp(1.0),
+        (1e302 * Linear()).exp(1.0),
+        On("rows", Polynomial(200)),
+    ],
+    ids=repr,
+)
+def test_overflow_of_vector_kernels_raises(kernel: Kernel) -> None:
+    X, Y = 1e3 * representations(Linear(), 0), 1e3 * representations(Linear(), 1, 4)
+    views = isinstance(kernel, On)
+    first, second = ({"rows": X}, {"rows": Y}) if views else (X, Y)
+    computations = [lambda: kernel(first), lambda: kernel(first, second)]
+    if not isinstance(kernel, Normalized) and ".exp" not in repr(kernel):  # their diagonals are ones
+        computations.append(lambda: kernel.diag(first))
+    for compute in computations:
+        with pytest.raises(ValueError, match=r"values leave the range of floating point.*Scale X down"):
+            compute()
+
+
+def test_distances_below_zero_by_rounding_are_zero() -> None:
+    X = 1e6 * rng().normal(size=(50, 5))
+    K = Linear().exp(1e4)(X, X[:])
+    own, products = (X**2).sum(axis=1), X @ X.T
+    assert ((own[:, None] + own) - 2 * products).min() < 0  # what is seen without care
+    assert K.max() <= 1.0
+    assert Linear().exp(1e4).log(X, X[:]).max() <= 0.0
 
 
 def test_disjoint_supports_are_zero_and_no_underflow() -> None:

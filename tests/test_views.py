@@ -174,7 +174,8 @@ def test_gram_cuts_views_into_blocks() -> None:
 
 
 def test_logs_of_unnormalised_kernels_get_one_scale() -> None:
-    X = some_views(5)
+    # Laws of one variance are as similar to themselves as each other, and one factor suits all.
+    X = Representations({"laws": [Gaussian(law.mean, 1.0) for law in some_views(5)["laws"]]})
     kernel = On("laws", ProbabilityProduct(1.0, length=3000))
     gram = Gram(kernel)
     expected = Gram(ProbabilityProduct(1.0, length=3000)).fit_transform(X["laws"])
@@ -197,6 +198,27 @@ def test_what_is_no_view_is_refused() -> None:
         On("rows", Linear())(X["rows"])
     with pytest.raises(TypeError, match="On: 'kernel' must be a Kernel"):
         On("rows", "linear")(X)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("combine", [lambda a, b: a + b, lambda a, b: b + a, lambda a, b: a * b, lambda a, b: b * a])
+def test_vectors_and_models_at_once_are_views(combine: Any) -> None:
+    laws, rows = [Gaussian([0.0], [1.0]), Gaussian([1.0], [1.0])], np.array([[0.0], [1.0]])
+    kernel = combine(ProbabilityProduct(), RBF())
+    stacked = np.empty(2, dtype=object)
+    stacked[:] = laws
+    for X in (laws, rows, rows.tolist(), Gaussian.stack(laws), stacked, sparse.csr_matrix(rows)):
+        for compute in (kernel, kernel.diag, Gram(kernel).fit):
+            with pytest.raises(TypeError) as caught:
+                compute(X)
+            assert "Views" in str(caught.value) or "Sparse" in str(caught.value) or "dense" in str(caught.value)
+    with pytest.raises(
+        TypeError, match=r"RBF: .* Got models \(Gaussian at index 0\)\. To compare by vectors and by models"
+    ):
+        RBF()(laws)
+    with pytest.raises(TypeError, match=r"RBF: .* Got Sequences\..*Views.*On"):
+        (EmpiricalMean(0) + RBF())(rows)
+    both = combine(On("laws", ProbabilityProduct()), On("rows", RBF()))
+    assert both({"laws": laws, "rows": rows}).shape == (2, 2)
 
 
 # --- the transformer

@@ -240,10 +240,13 @@ class Affinity:
             kind = "exact" if exact is True else exact
             title = formula.__name__ if name is None else name
             key = (left, right, how, method, length)
-            if key in self._rules:
+            # A formula serves the reversed pair, so that two of them could make the affinity asymmetric.
+            held = self._rules.get(key) or self._rules.get((right, left, how, method, length))
+            if held is not None:
                 raise ValueError(
-                    f"affinity.register: {left.__name__} x {right.__name__} under {how.__name__} has the formula "
-                    f"{self._rules[key].name!r} already (method={method!r}, length={length!r})."
+                    f"affinity.register: {held.left.__name__} x {held.right.__name__} under {how.__name__} has the "
+                    f"formula {held.name!r} already (method={method!r}, length={length!r}), which serves the reversed "
+                    "pair too. Give another method= to have both."
                 )
             self._rules[key] = Rule(
                 left, right, how, method, length, title, reference, kind, parts, formula, values, error
@@ -280,14 +283,14 @@ class Affinity:
         return Explanation(rule.name, rule.reference, rule.kind, parts, rule.error(first, second, how, *lengths))
 
     def _find(self, left: type, right: type, how: How, length: int | None, method: str) -> tuple[Rule, bool]:
-        """Return the nearest rule, and whether it is for the reversed pair; the direct one wins a draw."""
+        """Return the nearest rule, and whether it is for the reversed pair: not if it fits both ways equally well."""
         key = (left, right, type(how), length is None, method)
         if key not in self._found:
             self._found[key] = self._search(left, right, type(how), length is None, method)
         return self._found[key]
 
     def _search(self, left: type, right: type, how: type, free: bool, method: str) -> tuple[Rule, bool]:
-        found: dict[tuple[int, bool], list[Rule]] = {}
+        found: list[tuple[int, bool, Rule]] = []
         for rule in self._rules.values():
             if rule.method != method or rule.length == ("given" if free else "all"):
                 continue
@@ -295,17 +298,20 @@ class Affinity:
                 pair = (right, left) if turned else (left, right)
                 if all(map(issubclass, (*pair, how), (rule.left, rule.right, rule.how))):
                     steps = map(_distance, (*pair, how), (rule.left, rule.right, rule.how))
-                    found.setdefault((sum(steps), turned), []).append(rule)
+                    found.append((sum(steps), turned, rule))
         if not found:
             raise self._missing(left, right, how, free, method)
-        nearest = min(found)
-        if len(found[nearest]) > 1:
-            names = " and ".join(f"{r.name!r} ({r.left.__name__} x {r.right.__name__})" for r in found[nearest])
+        least = min(steps for steps, _, _ in found)
+        # Both ways count, or two rules could win, one for each order of the pair.
+        nearest = {id(rule): (rule, turned) for steps, turned, rule in reversed(found) if steps == least}
+        if len(nearest) > 1:
+            tied = [rule for rule, _ in reversed(nearest.values())]
+            names = " and ".join(f"{r.name!r} ({r.left.__name__} x {r.right.__name__})" for r in tied)
             raise TypeError(
                 f"affinity: {left.__name__} x {right.__name__} under {how.__name__} fits {names} equally well; "
                 "register a formula for this very pair."
             )
-        return found[nearest][0], nearest[1]
+        return next(iter(nearest.values()))
 
     def _missing(self, left: type, right: type, how: type, free: bool, method: str) -> Exception:
         """Return the error for a pair without a formula, naming what there is."""

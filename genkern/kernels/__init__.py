@@ -1,12 +1,13 @@
 """Kernels between models and between vectors, and their algebra."""
 
 from genkern.kernels.base import Kernel
-from genkern.kernels.composites import Constant, Exponential, IntegerPower, Normalized, Product, Sum
+from genkern.kernels.composites import Constant, IntegerPower, Product, Sum
 from genkern.kernels.divergences import Diffusion, Hellinger, NotPositiveWarning, SymmetricKL
 from genkern.kernels.empirical import EmpiricalMean
 from genkern.kernels.latent import LatentMean
 from genkern.kernels.models import MeanMap, ProbabilityProduct
 from genkern.kernels.sets import SetBhattacharyya
+from genkern.kernels.transforms import Exponential, Normalized
 from genkern.kernels.vectors import RBF, Linear, Polynomial
 from genkern.kernels.views import On
 

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from genkern.kernels.latex import ATOM, named
 from genkern.validation import Floats, check_int, check_number
 
 LOWEST = -708.0  # exp of anything smaller is no normal number
 HIGHEST = 709.0
+BOTH = "To compare by vectors and by models at once, give both as Views and put each kernel into On(view, kernel)."
 
 
 class Kernel(BaseEstimator):
@@ -84,7 +86,29 @@ class Kernel(BaseEstimator):
     @property
     def formula(self) -> str:
         """The kernel in LaTeX."""
-        raise TypeError(f"{type(self).__name__} must define formula.")
+        if type(self)._written is Kernel._written:
+            raise TypeError(f"{type(self).__name__} must define formula.")
+        return self._written(0, 1)
+
+    # --- formulas within formulas
+
+    _names = ("x", "y")  # of the two arguments
+
+    @property
+    def _level(self) -> int:
+        """How tightly the formula binds."""
+        return ATOM
+
+    def _written(self, left: int, right: int, view: str = "") -> str:
+        """Return the formula of arguments left and right, each 0 or 1, the first or the second, in a view of them."""
+        if (left, right, view) == (0, 1, ""):
+            return self.formula
+        first, second = self._arguments(left, right, view)
+        return rf"\left.{self.formula}\right|_{{{self._names[0]} = {first},\, {self._names[1]} = {second}}}"
+
+    def _arguments(self, left: int, right: int, view: str) -> tuple[str, str]:
+        """Return the names of two arguments."""
+        return named(self._names[left], view), named(self._names[right], view)
 
     # --- values and logarithms
 
@@ -167,11 +191,27 @@ class Kernel(BaseEstimator):
                 ".normalized(), or .log(X, Y) for logarithms, or Gram, which takes out a common factor."
             )
 
+    def _root(self) -> tuple[Kernel, int]:
+        """Return a kernel and the integer power of it that this one is: cosines are taken of the base."""
+        return self, 1
+
+    def _finite(self, values: Floats, own: bool = False) -> Floats:
+        """Return values after a look for overflow; of X with itself (``own``) the diagonal bounds all others."""
+        seen = np.diagonal(values) if own and values.ndim == 2 else values
+        with np.errstate(over="ignore", invalid="ignore"):
+            quiet = np.isfinite(seen.sum())  # one pass and no mask; a sum may overflow alone
+        if not quiet and not np.isfinite(seen).all():
+            raise ValueError(
+                f"{self!r}: values leave the range of floating point (one is {seen[~np.isfinite(seen)][0]}). Scale X "
+                "down, lower the power, or take .normalized() of the parts of products and powers."
+            )
+        return values
+
     # --- algebra
 
     def normalized(self) -> Kernel:
         r"""Return :math:`k(x, y) / \sqrt{k(x, x)\, k(y, y)}`, computed in logs where the kernel is."""
-        return _composites().Normalized(self)
+        return _transforms().Normalized(self)
 
     def exp(self, nu: float = 1.0) -> Kernel:
         r"""Return :math:`\exp(-\nu (k(x, x) - 2 k(x, y) + k(y, y)))`, the Gaussian kernel in this one's feature space.
@@ -181,7 +221,7 @@ class Kernel(BaseEstimator):
         nu : float, default=1.0
             Sharpness, positive.
         """
-        return _composites().Exponential(self, check_number(nu, "nu", "Kernel.exp", exclusive=True))
+        return _transforms().Exponential(self, check_number(nu, "nu", "Kernel.exp", exclusive=True))
 
     def __add__(self, other: Any) -> Kernel:
         right = _operand(other)
@@ -219,6 +259,13 @@ def _composites() -> Any:
     from genkern.kernels import composites
 
     return composites
+
+
+def _transforms() -> Any:
+    """Return the module of transformed kernels."""
+    from genkern.kernels import transforms
+
+    return transforms
 
 
 def _operand(other: Any) -> Kernel | None:

@@ -1,16 +1,15 @@
-"""Kernels made of kernels: sums, products, powers, normalisation and exponentiation."""
+"""Kernels made of kernels: sums, products and powers."""
 
 from __future__ import annotations
 
-import warnings
+import math
 from typing import Any
 
 import numpy as np
 
 from genkern.kernels.base import Kernel
+from genkern.kernels.latex import PRODUCT, SUM, bracketed, number, product
 from genkern.validation import Floats, check_int, check_number
-
-ROUNDING = 1e-10  # relative to the size of the logs: what may be cut off above a cosine of one
 
 
 class Constant(Kernel):
@@ -52,9 +51,11 @@ class Constant(Kernel):
         return logs
 
     @property
-    def formula(self) -> str:
-        """The kernel in LaTeX."""
-        return f"{self.value:g}"
+    def _level(self) -> int:
+        return PRODUCT  # a second number in front of it would run into it
+
+    def _written(self, left: int, right: int, view: str = "") -> str:
+        return number(self.value)
 
 
 class _Composite(Kernel):
@@ -111,10 +112,12 @@ class Sum(_Binary):
     """
 
     def _values(self, X: Any, Y: Any) -> Floats:
-        return self.left._evaluate(X, Y) + self.right._evaluate(X, Y)
+        with np.errstate(over="ignore"):
+            return self._finite(self.left._evaluate(X, Y) + self.right._evaluate(X, Y), Y is None)
 
     def _values_diag(self, X: Any) -> Floats:
-        return self.left._evaluate_diag(X) + self.right._evaluate_diag(X)
+        with np.errstate(over="ignore"):
+            return self._finite(self.left._evaluate_diag(X) + self.right._evaluate_diag(X))
 
     def _logs(self, X: Any, Y: Any) -> Floats:
         logs: Floats = np.logaddexp(self.left._logs(X, Y), self.right._logs(X, Y))
@@ -128,9 +131,11 @@ class Sum(_Binary):
         return f"{_shown(self.left)} + {_shown(self.right)}"
 
     @property
-    def formula(self) -> str:
-        """The kernel in LaTeX."""
-        return f"{self.left.formula} + {self.right.formula}"
+    def _level(self) -> int:
+        return SUM
+
+    def _written(self, left: int, right: int, view: str = "") -> str:
+        return " + ".join(part._written(left, right, view) for part in self._parts())
 
 
 class Product(_Binary):
@@ -143,10 +148,12 @@ class Product(_Binary):
     """
 
     def _values(self, X: Any, Y: Any) -> Floats:
-        return self.left._evaluate(X, Y) * self.right._evaluate(X, Y)
+        with np.errstate(over="ignore"):
+            return self._finite(self.left._evaluate(X, Y) * self.right._evaluate(X, Y), Y is None)
 
     def _values_diag(self, X: Any) -> Floats:
-        return self.left._evaluate_diag(X) * self.right._evaluate_diag(X)
+        with np.errstate(over="ignore"):
+            return self._finite(self.left._evaluate_diag(X) * self.right._evaluate_diag(X))
 
     def _logs(self, X: Any, Y: Any) -> Floats:
         return self.left._logs(X, Y) + self.right._logs(X, Y)
@@ -158,9 +165,21 @@ class Product(_Binary):
         return f"{_shown(self.left, Sum)} * {_shown(self.right, Sum)}"
 
     @property
-    def formula(self) -> str:
-        """The kernel in LaTeX."""
-        return rf"{_bracketed(self.left, Sum)} \cdot {_bracketed(self.right, Sum)}"
+    def _level(self) -> int:
+        return PRODUCT
+
+    def _written(self, left: int, right: int, view: str = "") -> str:
+        factors = self._factors()
+        numbers = [factor.value for factor in factors if isinstance(factor, Constant)]
+        others = [factor for factor in factors if not isinstance(factor, Constant)]
+        # Numbers come first: behind an integral one would be taken for part of it.
+        value = math.prod(numbers) if numbers else None
+        return product(value, [(factor._written(left, right, view), factor._level) for factor in others])
+
+    def _factors(self) -> list[Kernel]:
+        """Return the factors, those of products among them too."""
+        parts = (part._factors() if isinstance(part, Product) else [part] for part in self._parts())
+        return [factor for some in parts for factor in some]
 
 
 class _Unary(_Composite):
@@ -191,10 +210,15 @@ class IntegerPower(_Unary):
         return check_int(self.exponent, "exponent", "IntegerPower", 1)
 
     def _values(self, X: Any, Y: Any) -> Floats:
-        return self.kernel._evaluate(X, Y) ** self._power()
+        with np.errstate(over="ignore"):
+            return self._finite(self.kernel._evaluate(X, Y) ** self._power(), Y is None)
 
     def _values_diag(self, X: Any) -> Floats:
-        return self.kernel._evaluate_diag(X) ** self._power()
+        with np.errstate(over="ignore"):
+            return self._finite(self.kernel._evaluate_diag(X) ** self._power())
+
+    def _root(self) -> tuple[Kernel, int]:
+        return self.kernel, self._power()
 
     def _logs(self, X: Any, Y: Any) -> Floats:
         return self._power() * self.kernel._logs(X, Y)
@@ -205,148 +229,9 @@ class IntegerPower(_Unary):
     def __repr__(self) -> str:
         return f"{_shown(self.kernel, _Composite)} ** {self.exponent}"
 
-    @property
-    def formula(self) -> str:
-        """The kernel in LaTeX."""
-        return rf"{_bracketed(self.kernel, Kernel)}^{{{self.exponent}}}"
-
-
-class Normalized(_Unary):
-    r"""A kernel as a cosine, :math:`\bar k(x, y) = k(x, y) / \sqrt{k(x, x)\, k(y, y)}`.
-
-    Computed in logs where the kernel is, so that values far below what floating point holds are no obstacle. An object
-    whose self-similarity is zero has zero similarity to all others and one to itself; a warning says so.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel to normalise.
-    """
-
-    def __init__(self, kernel: Kernel):
-        self.kernel = kernel
-
-    def _logs(self, X: Any, Y: Any) -> Floats:
-        logs = self.kernel._logs(X, Y)
-        own = np.array(np.diagonal(logs)) if Y is None else self.kernel._logs_diag(X)
-        other = own if Y is None else self.kernel._logs_diag(Y)
-        dead, gone = np.isneginf(own), np.isneginf(other)
-        self._warn(dead)
-        if Y is not None:
-            self._warn(gone)
-        own, other = np.where(dead, 0.0, own), np.where(gone, 0.0, other)
-        scale = 0.5 * own[:, None] + 0.5 * other[None, :]
-        logs = logs - scale
-        logs[dead] = -np.inf
-        logs[:, gone] = -np.inf
-        logs[(logs > 0.0) & (logs < ROUNDING * (1.0 + np.abs(scale)))] = 0.0
-        if Y is None:
-            np.fill_diagonal(logs, 0.0)
-        return logs
-
-    def _values(self, X: Any, Y: Any) -> Floats:
-        values = self.kernel._evaluate(X, Y)
-        own = np.array(np.diagonal(values)) if Y is None else self.kernel._evaluate_diag(X)
-        other = own if Y is None else self.kernel._evaluate_diag(Y)
-        dead, gone = own <= 0.0, other <= 0.0
-        self._warn(dead)
-        if Y is not None:
-            self._warn(gone)
-        own, other = np.sqrt(np.where(dead, 1.0, own)), np.sqrt(np.where(gone, 1.0, other))
-        values = values / (own[:, None] * other[None, :])
-        values[dead] = 0.0
-        values[:, gone] = 0.0
-        size = np.abs(values)
-        values = np.where((size > 1.0) & (size < 1.0 + ROUNDING), np.sign(values), values)
-        if Y is None:
-            np.fill_diagonal(values, 1.0)
-        return values
-
-    def _warn(self, dead: Any) -> None:
-        if dead.any():
-            warnings.warn(
-                f"{self!r}: {int(dead.sum())} of {len(dead)} objects have zero similarity to themselves (first at "
-                f"index {int(np.argmax(dead))}); they get zero similarity to all others.",
-                UserWarning,
-                stacklevel=2,
-            )
-
-    def _values_diag(self, X: Any) -> Floats:
-        return np.ones(X.shape[0])
-
-    def _logs_diag(self, X: Any) -> Floats:
-        return np.zeros(X.shape[0])
-
-    def __repr__(self) -> str:
-        return f"{_shown(self.kernel, _Binary | IntegerPower)}.normalized()"
-
-    @property
-    def formula(self) -> str:
-        """The kernel in LaTeX, normalisation as a bar."""
-        return rf"\overline{{{self.kernel.formula}}}"
-
-
-class Exponential(_Unary):
-    r"""The Gaussian kernel in another kernel's feature space.
-
-    .. math:: \tilde k(x, y) = \exp(-\nu (k(x, x) - 2 k(x, y) + k(y, y)))
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel that defines the distance.
-    nu : float, default=1.0
-        Sharpness, positive.
-
-    References
-    ----------
-    Mehta & Gray (2010), Generative and latent mean map kernels, section 4.
-    """
-
-    def __init__(self, kernel: Kernel, nu: float = 1.0):
-        self.kernel = kernel
-        self.nu = nu
-
-    @property
-    def signed(self) -> bool:
-        """False: it is an exponential."""
-        return False
-
-    @property
-    def native_logs(self) -> bool:
-        """False: values near zero are distances, not trouble."""
-        return False
-
-    def _logs(self, X: Any, Y: Any) -> Floats:
-        nu = check_number(self.nu, "nu", "Exponential", exclusive=True)
-        values = self.kernel._evaluate(X, Y)
-        own = np.array(np.diagonal(values)) if Y is None else self.kernel._evaluate_diag(X)
-        other = own if Y is None else self.kernel._evaluate_diag(Y)
-        squares = np.maximum((own[:, None] + other[None, :]) - 2.0 * values, 0.0)
-        if Y is None:
-            np.fill_diagonal(squares, 0.0)
-        return -nu * squares
-
-    def _logs_diag(self, X: Any) -> Floats:
-        return np.zeros(X.shape[0])
-
-    def _values(self, X: Any, Y: Any) -> Floats:
-        values: Floats = np.exp(self._logs(X, Y))
-        return values
-
-    def _values_diag(self, X: Any) -> Floats:
-        return np.ones(X.shape[0])
-
-    def __repr__(self) -> str:
-        return f"{_shown(self.kernel, _Binary | IntegerPower)}.exp({self.nu:g})"
-
-    @property
-    def formula(self) -> str:
-        """The kernel in LaTeX."""
-        return (
-            rf"\exp(-{self.nu:g}\,\|\phi(x) - \phi(y)\|^2), \quad "
-            rf"\langle\phi(x), \phi(y)\rangle = {self.kernel.formula}"
-        )
+    def _written(self, left: int, right: int, view: str = "") -> str:
+        base = self.kernel._written(left, right, view)
+        return base if base == "1" else f"{bracketed(base)}^{{{self.exponent}}}"
 
 
 def _shown(kernel: Kernel, bracketed: Any = ()) -> str:
@@ -354,8 +239,3 @@ def _shown(kernel: Kernel, bracketed: Any = ()) -> str:
     if isinstance(kernel, Constant):
         return f"{kernel.value:g}"
     return f"({kernel!r})" if isinstance(kernel, bracketed) else repr(kernel)
-
-
-def _bracketed(kernel: Kernel, loose: type) -> str:
-    """Return a part's formula, in brackets if it binds less tightly."""
-    return rf"\left({kernel.formula}\right)" if isinstance(kernel, loose) else kernel.formula

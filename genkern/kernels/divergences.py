@@ -14,6 +14,7 @@ from scipy.special import eval_gegenbauer, gammaln
 from genkern.affinities import How, Jeffreys, Power
 from genkern.affinities.categorical import check_alphabets
 from genkern.affinities.collection import Collection
+from genkern.kernels.latex import ATOM, PRODUCT, observed, over, times
 from genkern.kernels.models import ModelKernel
 from genkern.models.categorical import Categorical
 from genkern.models.multinomial import Multinomial
@@ -76,10 +77,11 @@ class Hellinger(ModelKernel):
     def _logs_diag(self, X: Collection) -> Floats:
         return np.zeros(len(X))
 
-    @property
-    def formula(self) -> str:
-        """The kernel in LaTeX."""
-        return rf"\exp(-(2 - 2 \int \sqrt{{p(x)\, q(x)}}\, dx) / {self.t:g})"
+    def _written(self, left: int, right: int, view: str = "") -> str:
+        if left == right:
+            return "1"
+        (p, q), x = self._arguments(left, right, view), observed("x", self.length)
+        return rf"\exp(-(2 - 2 \int \sqrt{{{p}({x})\, {q}({x})}}\, d{x}){over(self.t)})"
 
 
 class SymmetricKL(ModelKernel):
@@ -133,10 +135,12 @@ class SymmetricKL(ModelKernel):
     def _logs_diag(self, X: Collection) -> Floats:
         return np.zeros(len(X))
 
-    @property
-    def formula(self) -> str:
-        """The kernel in LaTeX."""
-        return rf"\exp(-{self.a:g}\, [KL(p, q) + KL(q, p)])"
+    def _written(self, left: int, right: int, view: str = "") -> str:
+        if left == right:
+            return "1"
+        p, q = self._arguments(left, right, view)
+        draws = 1 if self.length is None else self.length  # of independent ones
+        return rf"\exp(-{times(self.a * draws)}[KL({p}, {q}) + KL({q}, {p})])"
 
 
 class Diffusion(ModelKernel):
@@ -225,14 +229,22 @@ class Diffusion(ModelKernel):
         return logs
 
     @property
-    def formula(self) -> str:
-        """The kernel in LaTeX."""
-        angle = r"\arccos \sum_k \sqrt{\theta_k \theta'_k}"
+    def _level(self) -> int:
+        return ATOM if self.kind == "geodesic" else PRODUCT
+
+    def _written(self, left: int, right: int, view: str = "") -> str:
+        if left == right and self.kind == "geodesic":
+            return "1"
+        p, q = self._arguments(left, right, view)
+        cosine = rf"\sum_k \sqrt{{{p}_k {q}_k}}"
         if self.kind == "geodesic":
-            return rf"\exp(-({angle}) / {self.t:g})"
+            return rf"\exp(-\arccos({cosine}){over(self.t)})"
         if self.kind == "sphere":
-            return rf"\sum_l e^{{-l(l+n-1) {self.t:g} / 4}} \dots"
-        return rf"(4 \pi {self.t:g})^{{-n/2}} \exp(-({angle})^2 / {self.t:g})"
+            terms = (
+                rf"e^{{-{times(0.25 * self.t)}l (l + n - 1)}}\, \tfrac{{2 l + n - 1}}{{n - 1}}\, C_l^{{(n - 1) / 2}}"
+            )
+            return rf"\frac{{1}}{{2^n |S^n|}} \sum_{{l \ge 0}} \left[{terms}({cosine})\right]"
+        return rf"({times(4.0 * self.t)}\pi)^{{-n/2}} \exp(-\arccos^2({cosine}){over(self.t)})"
 
 
 def _sphere(cosine: Floats, n: int, t: float) -> Floats:

@@ -10,6 +10,7 @@ from genkern.core import products
 from genkern.core.empirical import refuse_missing, tensor_features
 from genkern.core.empirical_pairs import point_means, symbol_similarity, word_means
 from genkern.kernels.base import Kernel
+from genkern.kernels.latex import times
 from genkern.objects import Alphabet, Packed, check_objects
 from genkern.validation import Floats, check_int, check_number, check_option
 
@@ -119,10 +120,10 @@ class EmpiricalMean(Kernel):
             logs: Floats = np.log(self._values_diag(X))
         return logs
 
-    @property
-    def formula(self) -> str:
-        """The kernel in LaTeX."""
-        return rf"\mathrm{{mean}}_{{s,t}} \exp(-{self.lam:g}\, d_{{{self.order + 1}}}(x_s, y_t))"
+    def _written(self, left: int, right: int, view: str = "") -> str:
+        x, y = self._arguments(left, right, view)
+        like = rf"\exp(-{times(self.lam)}d_{{{self.order + 1}}}({x}_s, {y}_t))"
+        return rf"\operatorname{{mean}}_{{s,t}} \left[{like}\right]"
 
     def _compare_numbers(self, x: Packed, y: Packed | None, k: int) -> Floats:
         """Return values between series."""

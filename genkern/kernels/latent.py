@@ -8,6 +8,7 @@ import numpy as np
 
 from genkern.kernels.base import Kernel
 from genkern.kernels.latent_sums import Stack, inner, norms, point_sums, spread_pairs, stack, symbol_sums
+from genkern.kernels.latex import ATOM, SUM, times
 from genkern.validation import Floats, check_number, check_option
 
 PARTS = ("all", "observations", "transitions")
@@ -102,10 +103,20 @@ class LatentMean(Kernel):
         return logs
 
     @property
-    def formula(self) -> str:
-        """The kernel in LaTeX."""
+    def _level(self) -> int:
+        return SUM if self.parts == "all" else ATOM
+
+    def _written(self, left: int, right: int, view: str = "") -> str:
+        x, y = self._arguments(left, right, view)
+        states = r"[Q \ne Q']"
         alike = {
-            "observations": rf"e^{{-{self.lam_x:g} \|X - X'\|^2 / 2}}\, e^{{-{self.lam_q:g} [Q \ne Q']}}",
-            "transitions": rf"e^{{-{self.lam_q:g} ([Q \ne Q'] + [Q_+ \ne Q'_+])}}",
+            "observations": rf"e^{{-{times(0.5 * self.lam_x)}\|X - X'\|^2}}\, e^{{-{times(self.lam_q)}{states}}}",
+            "transitions": rf"e^{{-{times(self.lam_q)}({states} + [Q_+ \ne Q'_+])}}",
         }
-        return " + ".join(rf"E\, {alike[part]}" for part in PARTS[1:] if self.parts in ("all", part))
+        # The hidden states Q, and with them an observation X or the next state, are drawn from posteriors.
+        drawn = {"observations": ("(X, Q)", "(X', Q')"), "transitions": ("(Q, Q_+)", "(Q', Q'_+)")}
+        return " + ".join(
+            rf"E_{{{drawn[part][0]} \sim P_{{{x}}},\, {drawn[part][1]} \sim P_{{{y}}}}} \left[{alike[part]}\right]"
+            for part in PARTS[1:]
+            if self.parts in ("all", part)
+        )

@@ -6,7 +6,8 @@ from typing import Any
 
 from genkern.affinities import Expected, How, Power, affinity
 from genkern.affinities.collection import Collection, as_collection
-from genkern.kernels.base import Kernel
+from genkern.kernels.base import BOTH, Kernel
+from genkern.kernels.latex import INTEGRAL, observed, power, times
 from genkern.validation import Floats
 
 
@@ -15,6 +16,7 @@ class ModelKernel(Kernel):
 
     length: int | None
     method: str
+    _names = ("p", "q")
 
     def _how(self) -> How:
         raise TypeError(f"{type(self).__name__} must define _how.")
@@ -26,7 +28,10 @@ class ModelKernel(Kernel):
 
     def prepare(self, X: Any) -> Collection:
         """Return models sorted into stacks."""
-        models = as_collection(X, type(self).__name__)
+        try:
+            models = as_collection(X, type(self).__name__)
+        except TypeError as error:
+            raise TypeError(f"{error} {BOTH}") from None
         if len(models.shape) != 1:
             raise ValueError(
                 f"{type(self).__name__}: expected a list of models or a stack of batch (n,). Got batch {models.shape}; "
@@ -82,9 +87,12 @@ class ProbabilityProduct(ModelKernel):
         return Power(self.rho)
 
     @property
-    def formula(self) -> str:
-        """The kernel in LaTeX."""
-        return rf"\int p(x)^{{{self.rho:g}}}\, q(x)^{{{self.rho:g}}}\, dx"
+    def _level(self) -> int:
+        return INTEGRAL
+
+    def _written(self, left: int, right: int, view: str = "") -> str:
+        (p, q), x = self._arguments(left, right, view), observed("x", self.length)
+        return rf"\int {p}({x}){power(self.rho)}\, {q}({x}){power(self.rho)}\, d{x}"
 
 
 class MeanMap(ModelKernel):
@@ -122,7 +130,7 @@ class MeanMap(ModelKernel):
     def _how(self) -> Expected:
         return Expected(self.lam)
 
-    @property
-    def formula(self) -> str:
-        """The kernel in LaTeX."""
-        return rf"E_{{X \sim p, Y \sim q}} \exp(-\tfrac{{{self.lam:g}}}{{2}} \|X - Y\|^2)"
+    def _written(self, left: int, right: int, view: str = "") -> str:
+        p, q = self._arguments(left, right, view)
+        x, y = observed("X", self.length), observed("Y", self.length)
+        return rf"E_{{{x} \sim {p},\, {y} \sim {q}}} \left[\exp(-{times(0.5 * self.lam)}\|{x} - {y}\|^2)\right]"

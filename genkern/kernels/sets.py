@@ -8,6 +8,7 @@ import numpy as np
 
 from genkern.affinities import Power, affinity
 from genkern.kernels.base import Kernel
+from genkern.kernels.latex import INTEGRAL, times
 from genkern.kernels.vectors import RBF
 from genkern.models.gaussian import Gaussian
 from genkern.objects import Packed, pack_points
@@ -48,6 +49,8 @@ class SetBhattacharyya(Kernel):
     array([[1.    , 0.6298],
            [0.6298, 1.    ]])
     """
+
+    _names = ("X", "Y")
 
     def __init__(self, kernel: Kernel | None = None, eta: float = 0.1):
         self.kernel = kernel
@@ -92,9 +95,17 @@ class SetBhattacharyya(Kernel):
         return min(0.0, float(affinity(laws[0], laws[1], Power(0.5))))
 
     @property
-    def formula(self) -> str:
-        """The kernel in LaTeX."""
-        return rf"\int \sqrt{{N(z; \mu_X, \Sigma_X + {self.eta:g} I)\, N(z; \mu_Y, \Sigma_Y + {self.eta:g} I)}}\, dz"
+    def _level(self) -> int:
+        return INTEGRAL
+
+    def _written(self, left: int, right: int, view: str = "") -> str:
+        if left == right:
+            return "1"
+        laws = (
+            rf"N(z; \mu_{{{name}}}, \Sigma_{{{name}}} + {times(self.eta)}I)"
+            for name in self._arguments(left, right, view)
+        )
+        return rf"\int \sqrt{{{' '.join(laws)}}}\, dz"
 
 
 class Bags:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from genkern.affinities.collection import Collection
 from genkern.core import products
-from genkern.kernels.base import Kernel
+from genkern.kernels.base import BOTH, Kernel
+from genkern.kernels.distances import gaussian, squares
+from genkern.kernels.latex import number, times
+from genkern.models.base import Model
 from genkern.validation import Floats, check_array, check_int, check_number
+
+SPREAD = 4  # columns for each number that is stored, above which empty ones are left out
 
 
 class _VectorKernel(Kernel):
@@ -23,12 +30,16 @@ class _VectorKernel(Kernel):
     def prepare(self, X: Any) -> Any:
         """Return a finite float64 matrix, sparse if X is and the kernel allows it."""
         who = type(self).__name__
+        refuse_models(X, who)
         if not sparse.issparse(X):
             return check_array(X, "X", who, ndim=2)
         if not self.accepts_sparse:
             raise TypeError(f"{who} needs a dense matrix. Got a sparse one of shape {X.shape}; use X.toarray().")
         rows = X.tocsr().astype(np.float64, copy=False)
         check_array(rows.data, "X", who)
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()  # sorts too: products of x with y and of y with x then add up in one order
         return rows
 
     def _match(self, X: Any, Y: Any) -> None:
@@ -43,15 +54,45 @@ class _VectorKernel(Kernel):
         """Return inner products (n, m), exactly symmetric without Y."""
         self._match(X, Y)
         if sparse.issparse(X) or sparse.issparse(Y):
-            product = X @ (X if Y is None else Y).T
+            left, right = _occupied(X, X if Y is None else Y)
+            product = left @ right.T
             return np.asarray(product.toarray() if sparse.issparse(product) else product)
         return products.gram(X) if Y is None else products.cross(X, Y)
+
+
+def refuse_models(X: Any, who: str) -> None:
+    """Raise if X is no matrix but models, or objects as another kernel prepares them."""
+    listed = isinstance(X, Sequence) or (isinstance(X, np.ndarray) and X.dtype == object)
+    place = next((i for i, row in enumerate(X) if isinstance(row, Model)), None) if listed else None
+    if place is not None:
+        came = f"models ({type(X[place]).__name__} at index {place})"
+    elif isinstance(X, Collection | Model):
+        came = "models"
+    elif isinstance(X, Sequence) or hasattr(X, "__array__") or sparse.issparse(X):
+        return
+    else:
+        came = type(X).__name__
+    raise TypeError(f"{who}: 'X' must be an array of numbers, one row per object. Got {came}. {BOTH}")
+
+
+def _occupied(X: Any, Y: Any) -> tuple[Any, Any]:
+    """Return sparse matrices of the columns that hold something, if these are few: a transpose has a row for each."""
+    if not (sparse.issparse(X) and sparse.issparse(Y)) or X.shape[1] <= SPREAD * (X.nnz + Y.nnz):
+        return X, Y
+    columns = np.unique(np.concatenate([X.indices, Y.indices]))
+
+    def cut(matrix: Any) -> Any:
+        places = np.searchsorted(columns, matrix.indices)
+        return sparse.csr_matrix((matrix.data, places, matrix.indptr), shape=(matrix.shape[0], len(columns)))
+
+    return cut(X), cut(Y)
 
 
 def _square_norms(X: Any) -> Floats:
     """Return squared lengths (n,) of rows."""
     if sparse.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+        rows, again = _occupied(X, X)
+        return np.asarray(rows.multiply(again).sum(axis=1)).ravel()
     norms: Floats = np.einsum("ij,ij->i", X, X)
     return norms
 
@@ -78,15 +119,13 @@ class Linear(_VectorKernel):
         return True
 
     def _values(self, X: Any, Y: Any) -> Floats:
-        return self._products(X, Y)
+        return self._finite(self._products(X, Y), Y is None)
 
     def _values_diag(self, X: Any) -> Floats:
-        return _square_norms(X)
+        return self._finite(_square_norms(X))
 
-    @property
-    def formula(self) -> str:
-        """The kernel in LaTeX."""
-        return r"\langle x, y \rangle"
+    def _written(self, left: int, right: int, view: str = "") -> str:
+        return rf"\langle {', '.join(self._arguments(left, right, view))} \rangle"
 
 
 class Polynomial(_VectorKernel):
@@ -120,20 +159,27 @@ class Polynomial(_VectorKernel):
         """True."""
         return True
 
-    def _raise(self, products: Floats) -> Floats:
-        degree = check_int(self.degree, "degree", "Polynomial", 1)
-        return (products + check_number(self.offset, "offset", "Polynomial")) ** degree
+    def _raise(self, products: Floats, own: bool) -> Floats:
+        offset = check_number(self.offset, "offset", "Polynomial")
+        with np.errstate(over="ignore"):
+            return self._finite((products + offset) ** self._power(), own)
+
+    def _power(self) -> int:
+        return check_int(self.degree, "degree", "Polynomial", 1)
+
+    def _root(self) -> tuple[Kernel, int]:
+        return Polynomial(1, self.offset), self._power()
 
     def _values(self, X: Any, Y: Any) -> Floats:
-        return self._raise(self._products(X, Y))
+        return self._raise(self._products(X, Y), Y is None)
 
     def _values_diag(self, X: Any) -> Floats:
-        return self._raise(_square_norms(X))
+        return self._raise(_square_norms(X), False)
 
-    @property
-    def formula(self) -> str:
-        """The kernel in LaTeX."""
-        return rf"(\langle x, y \rangle + {self.offset:g})^{{{self.degree}}}"
+    def _written(self, left: int, right: int, view: str = "") -> str:
+        x, y = self._arguments(left, right, view)
+        offset = f" + {number(self.offset)}" if self.offset else ""
+        return rf"(\langle {x}, {y} \rangle{offset})^{{{self.degree}}}"
 
 
 class RBF(_VectorKernel):
@@ -159,23 +205,20 @@ class RBF(_VectorKernel):
 
     def _values(self, X: Any, Y: Any) -> Floats:
         self._match(X, Y)
-        return products.rbf(X, Y, 2.0 * self._sharpness())
+        return gaussian(X, Y, self._sharpness())
 
     def _values_diag(self, X: Any) -> Floats:
         return np.ones(X.shape[0])
 
     def _logs(self, X: Any, Y: Any) -> Floats:
-        own = _square_norms(X)
-        other = own if Y is None else _square_norms(Y)
-        squares = np.maximum((own[:, None] + other[None, :]) - 2.0 * self._products(X, Y), 0.0)
-        if Y is None:
-            np.fill_diagonal(squares, 0.0)
-        return -self._sharpness() * squares
+        self._match(X, Y)
+        return -self._sharpness() * squares(X, Y)
 
     def _logs_diag(self, X: Any) -> Floats:
         return np.zeros(X.shape[0])
 
-    @property
-    def formula(self) -> str:
-        """The kernel in LaTeX."""
-        return rf"\exp(-{self.gamma:g} \|x - y\|^2)"
+    def _written(self, left: int, right: int, view: str = "") -> str:
+        if left == right:
+            return "1"
+        x, y = self._arguments(left, right, view)
+        return rf"\exp(-{times(self.gamma)}\|{x} - {y}\|^2)"

@@ -86,6 +86,8 @@ class On(Kernel):
         return f"On({self.view!r}, {self.kernel!r})"
 
     @property
-    def formula(self) -> str:
-        """The kernel in LaTeX, with the view as a subscript."""
-        return rf"\left[{self.kernel.formula}\right]_{{\mathrm{{{self.view}}}}}"
+    def _level(self) -> int:
+        return self.kernel._level
+
+    def _written(self, left: int, right: int, view: str = "") -> str:
+        return self.kernel._written(left, right, f"{view}, {self.view}" if view else self.view)
