@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from genkern.core import pairs_steps
 from genkern.core.pairs import PairSide, pair_log, pair_log_values
 from genkern.core.pairs_plain import pair_log_plain
 
-SHAPES = [(1, 1), (2, 3), (3, 2), (6, 6), (7, 5), (5, 12), (12, 12), (13, 4), (4, 13), (9, 16), (17, 16), (26, 30)]
+SHAPES = [(1, 1), (2, 3), (3, 2), (2, 6), (4, 4), (6, 6), (7, 5), (5, 12), (12, 12), (13, 4), (4, 13), (9, 16), (17, 16), (26, 30)]
 
 
 def random_side(rng, a, n, rho=1.0, zeros=0.0, stay=0.0):
@@ -105,6 +106,23 @@ def test_fast_equals_plain(n, m, length):
     expected = plain(left, right, log_psi, length)
     np.testing.assert_allclose(pair_log(left, right, log_psi, length), expected, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(pair_log_values(left, right, psi, length), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "m"), [(7, 11), (14, 22)])
+def test_tiles_do_not_matter(n, m, monkeypatch):
+    """Machines with more registers have larger tiles, and the same results to the last bit."""
+    rng = np.random.default_rng(n)
+    left, right = random_side(rng, 2, n), random_side(rng, 3, m)
+    psi = random_psi(rng, 2, n, 3, m)
+    results, chosen = [], set()
+    for registers in (6, 25):
+        monkeypatch.setattr(pairs_steps, "TILE", registers)
+        pairs_steps.tile_sizes.cache_clear()
+        results.append(pair_log_values(left, right, psi, 30))
+        chosen.add(tuple(map(len, pairs_steps.tile_sizes(n, m if m <= 12 else -(-m // 8)))))
+    pairs_steps.tile_sizes.cache_clear()
+    assert len(chosen) == 2
+    np.testing.assert_array_equal(*results)
 
 
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 2), (3, 5), (14, 13), (100, 1)])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from genkern.core.pairs_ends import begin, close, watch
 from genkern.core.pairs_psi import fetch_lanes, fetch_tiles, scale_logs, scale_values
-from genkern.core.pairs_steps import advance_lanes, advance_tiles, split_columns
+from genkern.core.pairs_steps import steps_of
 from genkern.core.pairs_types import Batch, Floats, PairSide, Units, new_batch
 from genkern.core.simd import W
 
@@ -78,14 +78,13 @@ def _run_batch(block: Block, batch: Batch, rows: slice, units: slice) -> None:
 
 def _recur(block: Block, left: PairSide, right: Units, batch: Batch, items: NDArray[np.int64]) -> None:
     """Run the recursion of the items, each lane until it settles."""
-    advance = advance_lanes if block.lanes else advance_tiles
-    widths = split_columns(right.start.shape[1] // W, block.lanes)
+    advance, *tile = steps_of(left.start.shape[1], right.start.shape[1] // W, block.lanes)
     begin(left.start, right.start, batch, items)
     steps, done = block.length - 1, 0
     while done < steps and len(items):
         span = max(WATCH, done // 8)
         span = span if steps - done > 2 * span else steps - done
-        advance(left.transitions, right.transitions, batch, items, span, *widths)
+        advance(left.transitions, right.transitions, batch, items, span, *tile)
         done += span
         if done < steps and watch(batch, items, block.lanes):
             close(left.end, right.end, batch, items, block.lanes, done, steps - done)

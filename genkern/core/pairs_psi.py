@@ -21,6 +21,7 @@ from genkern.core.simd import (
     store,
     zero,
 )
+from genkern.core.tiles import gather
 
 SMALL, LARGE = 2.0**-64, 2.0**64  # values whose largest lies within them are left alone
 SMALLEST = 2.0**-1022  # normal number
@@ -35,13 +36,19 @@ def fetch_lanes(psi, strides, corner, shape, items, out):
     """
     units, n, m = shape
     for item in items:
-        row = (corner[0] + item // units) * strides[0]
         column = corner[1] + item % units * W
-        for k in range(W):
-            base = row + min(column + k, corner[2] - 1) * strides[2]
+        base, at = (corner[0] + item // units) * strides[0] + column * strides[2], item * out.shape[1]
+        if column + W <= corner[2]:
             for i in range(n):
                 for j in range(m):
-                    out[item, (i * m + j) * W + k] = element(psi, base + i * strides[1] + j * strides[3])
+                    store(out, at, gather(psi, base + i * strides[1] + j * strides[3], strides[2]))
+                    at += W
+            continue
+        for k in range(W):
+            first = base + (min(column + k, corner[2] - 1) - column) * strides[2]
+            for i in range(n):
+                for j in range(m):
+                    out[item, (i * m + j) * W + k] = element(psi, first + i * strides[1] + j * strides[3])
 
 
 @jit

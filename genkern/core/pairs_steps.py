@@ -1,21 +1,23 @@
 """Steps φ ← [Aᵀ φ A′] ∘ ψ of the state-pair recursion for the items of a batch.
 
 A vector holds, in the lane layout, one pair of states of eight right-hand models and φ is (n, m, 8); in the tile
-layout, eight states of one right-hand model and φ is (n, columns, 8). The two products of a step keep a block of
-columns in registers. Everything stands in one function each, as a call would cost as much as a step of a small
-model; and the sum of φ is looked at but every few steps.
+layout, eight states of one right-hand model and φ is (n, columns, 8). The two products of a step keep a tile of
+rows and columns in registers; where tiles do not fit, the last one overlaps another, whose numbers it sets again.
+Everything stands in one function each, as a call would cost as much as a step of a small model; and the sum of φ is
+looked at but every few steps.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cache
+from typing import Any
 
 from genkern.core.jit import jit
 from genkern.core.simd import (
     W,
     any_lane,
     broadcast,
-    element,
     horizontal_sum,
     less,
     load,
@@ -24,22 +26,45 @@ from genkern.core.simd import (
     store,
     zero,
 )
-from genkern.core.tiles import add_row, multiply_tile, store_tile, zeros
+from genkern.core.tiles import (
+    TILE,
+    add_numbers,
+    add_vectors,
+    from_left,
+    from_right,
+    load_tile,
+    multiply_tile,
+    store_tile,
+    sum_tile,
+    zeros,
+)
 
 RESCALE = 4  # steps between two looks at the size of φ
 SMALL, LARGE = 2.0**-64, 2.0**64  # a sum of φ within them is left alone
 VANISHED = 2.0**-700  # below it entries that matter may have underflowed between two looks
-# Widest blocks of columns: as many accumulators (for two rows at a time by tiles) as sixteen AVX registers hold
-# beside the other operands, a vector being two of them.
-WIDEST_LANES, WIDEST_TILES = 6, 2
+SIZES = (5, 4, 3, 2, 1)  # of tiles: few, as each pair of them is compiled by itself
+WHOLE = 16  # vectors of φ up to which no loop pays, whether all stay in registers or some do not
 
 
-def split_columns(columns: int, lanes: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return two tuples: blocks of columns as wide as the first is long, and a last one as wide as the second."""
-    blocks = -(-columns // (WIDEST_LANES if lanes else WIDEST_TILES))
-    width = -(-columns // blocks)
-    rest = columns - (blocks - 1) * width if blocks > 1 else 0
-    return (0.0,) * width, (0.0,) * rest
+@cache
+def tile_sizes(rows: int, columns: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return two tuples, as long as tiles of φ have rows and columns of vectors: those that take the least time."""
+
+    def cost(tile: tuple[int, int]) -> float:
+        # All products, some of them twice, and the loads that they need.
+        done = -(-rows // tile[0]) * tile[0] * -(-columns // tile[1]) * tile[1]
+        return done * (1.0 + 0.5 * (1.0 / tile[0] + 1.0 / tile[1]))
+
+    fitting = [(r, c) for r in SIZES for c in SIZES if r <= rows and c <= columns and r * c <= TILE]
+    best = min(fitting, key=cost)
+    return (0.0,) * best[0], (0.0,) * best[1]
+
+
+def steps_of(rows: int, columns: int, lanes: bool) -> tuple[Any, Any, Any]:
+    """Return the function that takes the steps, and its last two arguments, for φ of so many rows and columns."""
+    if lanes and rows * columns <= WHOLE and columns <= SIZES[0]:
+        return advance_whole, (0.0,) * rows, (0.0,) * columns
+    return advance_lanes if lanes else advance_tiles, *tile_sizes(rows, columns)
 
 
 @jit
@@ -81,14 +106,39 @@ def copy(a, b, first, last):
 
 
 @jit
-def advance_lanes(left, right, batch, items, span, first, rest):
+def advance_whole(left, right, batch, items, span, rows, columns):
+    """Take ``span`` steps in the lane layout with φ as one tile, and keep φ of the last but one.
+
+    left: A (r, n, n); right: A′ (u, m * m * 8); rows, columns: tuples of lengths n and m.
+    """
+    n, units, size = len(rows), right.shape[0], batch.phi.shape[1]
+    width = len(columns) * W
+    for item in items:
+        a, b, p = item // units * n * n, item % units * len(columns) * width, item * size
+        x = load_tile(rows, columns, batch.phi, p)
+        for step in range(span):
+            if step % RESCALE == 0:
+                t = sum_tile(x)
+                if is_far(t):
+                    store_tile(batch.phi, p, width, rows, x)
+                    rescale(batch, item, t)
+                    x = load_tile(rows, columns, batch.phi, p)
+            if step == span - 1:
+                store_tile(batch.old, p, width, rows, x)
+            y = from_right(from_left(x, rows, left, a), rows, right, b)
+            x = multiply_tile(y, rows, batch.psi, p, width)
+        store_tile(batch.phi, p, width, rows, x)
+
+
+@jit
+def advance_lanes(left, right, batch, items, span, rows, columns):
     """Take ``span`` steps in the lane layout, and keep φ of the last but one.
 
-    left: A (r, n, n); right: A′ (u, m * m * 8); first, rest: split_columns(m, True), for m <= 12.
+    left: A (r, n, n); right: A′ (u, m * m * 8); rows, columns: tile_sizes(n, m).
     """
     n, units, size = left.shape[1], right.shape[0], batch.phi.shape[1]
-    m = len(first) + len(rest)
-    width, second = m * W, len(first) * W
+    width = size // n
+    m = width // W
     phi, psi, half = batch.phi, batch.psi, batch.half
     for item in items:
         a, b, p = item // units * n * n, item % units * m * width, item * size
@@ -99,37 +149,34 @@ def advance_lanes(left, right, batch, items, span, first, rest):
                     rescale(batch, item, t)
             if step == span - 1:
                 copy(phi, batch.old, p, p + size)
-            for i in range(n):
-                x = zeros(first)
-                for s in range(n):
-                    x = add_row(x, broadcast(element(left, a + s * n + i)), phi, p + s * width)
-                store_tile(half, i * width, x)
-                y = zeros(rest)
-                for s in range(n):
-                    y = add_row(y, broadcast(element(left, a + s * n + i)), phi, p + s * width + second)
-                store_tile(half, i * width + second, y)
-            for i in range(n):
-                at = p + i * width
-                x = zeros(first)
-                for s in range(m):
-                    x = add_row(x, load(half, i * width + s * W), right, b + s * width)
-                store_tile(phi, at, multiply_tile(x, psi, at))
-                y = zeros(rest)
-                for s in range(m):
-                    y = add_row(y, load(half, i * width + s * W), right, b + s * width + second)
-                store_tile(phi, at + second, multiply_tile(y, psi, at + second))
+            for row in range(0, n, len(rows)):
+                i = min(row, n - len(rows))
+                for column in range(0, m, len(columns)):
+                    c = min(column, m - len(columns)) * W
+                    x = zeros(rows, columns)
+                    for s in range(n):
+                        x = add_numbers(x, rows, left, a + s * n + i, 1, phi, p + s * width + c)
+                    store_tile(half, i * width + c, width, rows, x)
+            for row in range(0, n, len(rows)):
+                i = min(row, n - len(rows))
+                for column in range(0, m, len(columns)):
+                    c = min(column, m - len(columns)) * W
+                    at = p + i * width + c
+                    x = zeros(rows, columns)
+                    for s in range(m):
+                        x = add_vectors(x, rows, half, i * width + s * W, width, right, b + s * width + c)
+                    store_tile(phi, at, width, rows, multiply_tile(x, rows, psi, at, width))
 
 
 @jit
-def advance_tiles(left, right, batch, items, span, first, rest):
+def advance_tiles(left, right, batch, items, span, rows, columns):
     """Take ``span`` steps in the tile layout, and keep φ of the last but one.
 
-    left: A (r, n, n); right: A′ (u, m * columns * 8); first, rest: split_columns(columns, False).
+    left: A (r, n, n); right: A′ (u, m * columns * 8); rows, columns: tile_sizes(n, columns).
     """
     n, units, size = left.shape[1], right.shape[0], batch.phi.shape[1]
     width = size // n
-    m = right.shape[1] // width
-    block, last = len(first) * W, width - len(rest) * W
+    m, wide = right.shape[1] // width, width // W
     phi, psi, half = batch.phi, batch.psi, batch.half
     for item in items:
         a, b, p = item // units * n * n, item % units * m * width, item * size
@@ -140,36 +187,20 @@ def advance_tiles(left, right, batch, items, span, first, rest):
                     rescale(batch, item, t)
             if step == span - 1:
                 copy(phi, batch.old, p, p + size)
-            for row in range(0, n, 2):
-                # Two rows at a time keep enough sums in flight; of an odd number the last but one is done twice.
-                i = max(0, min(row, n - 2))
-                k = min(i + 1, n - 1)
-                for c in range(0, last, block):
-                    x, y = zeros(first), zeros(first)
+            for row in range(0, n, len(rows)):
+                i = min(row, n - len(rows))
+                for column in range(0, wide, len(columns)):
+                    c = min(column, wide - len(columns)) * W
+                    x = zeros(rows, columns)
                     for s in range(n):
-                        x = add_row(x, broadcast(element(left, a + s * n + i)), phi, p + s * width + c)
-                        y = add_row(y, broadcast(element(left, a + s * n + k)), phi, p + s * width + c)
-                    store_tile(half, i * width + c, x)
-                    store_tile(half, k * width + c, y)
-                u, v = zeros(rest), zeros(rest)
-                for s in range(n):
-                    u = add_row(u, broadcast(element(left, a + s * n + i)), phi, p + s * width + last)
-                    v = add_row(v, broadcast(element(left, a + s * n + k)), phi, p + s * width + last)
-                store_tile(half, i * width + last, u)
-                store_tile(half, k * width + last, v)
-            for row in range(0, n, 2):
-                i = max(0, min(row, n - 2))
-                k = min(i + 1, n - 1)
-                for c in range(0, last, block):
-                    x, y = zeros(first), zeros(first)
+                        x = add_numbers(x, rows, left, a + s * n + i, 1, phi, p + s * width + c)
+                    store_tile(half, i * width + c, width, rows, x)
+            for row in range(0, n, len(rows)):
+                i = min(row, n - len(rows))
+                for column in range(0, wide, len(columns)):
+                    c = min(column, wide - len(columns)) * W
+                    at = p + i * width + c
+                    x = zeros(rows, columns)
                     for s in range(m):
-                        x = add_row(x, broadcast(element(half, i * width + s)), right, b + s * width + c)
-                        y = add_row(y, broadcast(element(half, k * width + s)), right, b + s * width + c)
-                    store_tile(phi, p + i * width + c, multiply_tile(x, psi, p + i * width + c))
-                    store_tile(phi, p + k * width + c, multiply_tile(y, psi, p + k * width + c))
-                u, v = zeros(rest), zeros(rest)
-                for s in range(m):
-                    u = add_row(u, broadcast(element(half, i * width + s)), right, b + s * width + last)
-                    v = add_row(v, broadcast(element(half, k * width + s)), right, b + s * width + last)
-                store_tile(phi, p + i * width + last, multiply_tile(u, psi, p + i * width + last))
-                store_tile(phi, p + k * width + last, multiply_tile(v, psi, p + k * width + last))
+                        x = add_numbers(x, rows, half, i * width + s, width, right, b + s * width + c)
+                    store_tile(phi, at, width, rows, multiply_tile(x, rows, psi, at, width))
