@@ -135,6 +135,26 @@ def test_layouts_against_reference_compiled(layout, own, n, positions):
 
 
 @compiled
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("symbols", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 6, 8])
+def test_few_states_and_symbols_against_reference_compiled(n, symbols, own):
+    rng = np.random.default_rng(10 * n + symbols)
+    lengths = np.concatenate([[1, 1, 2, 8, 8, 63, 64, 65, 200], rng.integers(1, 90, 40)])
+    case = make(rng, n, lengths, own, symbols, end=True, shift=True)
+    got, expected = hmm.gradients(*case), run_reference(*case)
+    for a, b in zip(got[:4], expected[:4], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(
+        got.emissions.reshape(len(lengths), symbols, n),
+        expected.emissions[:, :n].reshape(len(lengths), symbols, n),
+        rtol=1e-11,
+        atol=1e-13,
+    )
+    np.testing.assert_allclose(hmm.log_prob(*case, own=own), expected.log_prob, rtol=1e-12, atol=1e-11)
+
+
+@compiled
 @pytest.mark.parametrize("positions", [False, True])
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("n", [1, 3, 4, 7, 12, 20])

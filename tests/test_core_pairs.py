@@ -14,7 +14,22 @@ from genkern.core import pairs_steps
 from genkern.core.pairs import PairSide, pair_log, pair_log_values
 from genkern.core.pairs_plain import pair_log_plain
 
-SHAPES = [(1, 1), (2, 3), (3, 2), (2, 6), (4, 4), (6, 6), (7, 5), (5, 12), (12, 12), (13, 4), (4, 13), (9, 16), (17, 16), (26, 30)]
+SHAPES = [
+    (1, 1),
+    (2, 3),
+    (3, 2),
+    (2, 6),
+    (4, 4),
+    (6, 6),
+    (7, 5),
+    (5, 12),
+    (12, 12),
+    (13, 4),
+    (4, 13),
+    (9, 16),
+    (17, 16),
+    (26, 30),
+]
 
 
 def random_side(rng, a, n, rho=1.0, zeros=0.0, stay=0.0):

@@ -106,6 +106,19 @@ def test_shuffles_and_powers_of_two():
     np.testing.assert_array_equal(powers[3, 1:], 2.0 ** powers[1, 1:])
 
 
+@jit
+def bits(codes, flags, out):
+    flags[0] = np.int64(simd_shuffle.bits_at(codes, 1, 0) | simd_shuffle.bits_at(codes, 1, 1) << np.uint64(8))
+    for byte in range(2):
+        simd.store(out, byte * W, simd.select(simd_shuffle.mask_at(flags, byte), simd.broadcast(1.0), simd.zero()))
+
+
+def test_bits_become_masks():
+    codes, flags, out = np.array([3, 0, 1, 2, 3, 2, 1, 0, 1], np.int32), np.zeros(1, np.int64), np.zeros(2 * W)
+    bits(codes, flags, out)
+    np.testing.assert_array_equal(out.reshape(2, W), [codes[1:] & 1, codes[1:] >> 1])
+
+
 @inlined
 def twice(x):
     return 2.0 * x

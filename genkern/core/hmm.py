@@ -16,6 +16,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from genkern.core import (
+    hmm_block_rows,
     hmm_blocks,
     hmm_lanes,
     hmm_log,
@@ -57,7 +58,7 @@ WORTH_THREADS = 1 << 22  # positions times squared states below which starting t
 LAYOUTS: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
     hmm_plan.QUADS: (hmm_quads.quads_of, hmm_quads.quads_pass),
     hmm_plan.LANES: (hmm_lanes.lanes_of, hmm_lanes.lanes_pass),
-    hmm_plan.BLOCKS: (hmm_blocks.blocks_of, hmm_blocks.blocks_pass),
+    hmm_plan.BLOCKS: (hmm_block_rows.blocks_of, hmm_blocks.blocks_pass),
     hmm_plan.SINGLE: (hmm_single.single_of, hmm_single.single_pass),
 }
 

@@ -1,119 +1,46 @@
 """Passes over eight sequences of one shared chain at a time, states contiguous: small matrix products.
 
-For many states. The forward and backward steps of eight sequences are products of an (8, n) message with the
-transition matrix; pair counts are products over time, gathered per sequence in chunks of steps. A message is held as
-(width / 8, 8 sequences, 8 states): neighbouring rows then lie a fixed distance apart, which spares many addresses.
+For many states; where there are at most eight, ``hmm_eights`` makes the steps. The forward and backward steps of eight
+sequences are products of an (8, n) message with the transition matrix; pair counts are products over time, gathered
+per sequence in chunks of steps.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-
-from genkern.core.hmm_rows import (
-    LARGEST,
-    LENGTH,
-    LOG_2,
-    OBJECT,
-    ROWS,
-    SLOT,
-    SMALLEST,
-    STRIDE,
-    TO_OUTPUT,
-    enter,
-    sum_of_emissions,
-    sum_of_shifts,
+from genkern.core.hmm_block_rows import (
+    add_gathered,
+    arrive,
+    bring_shared,
+    end_row,
+    factors_of,
+    leave,
+    row_of,
+    start_row,
 )
-from genkern.core.hmm_states import (
-    TILE,
-    Row,
-    add_outer,
-    add_pairs,
-    chunk_of,
-    clear,
-    combine,
-    copy_row,
-    pack,
-    padded,
-    places,
-    rows_times,
-)
+from genkern.core.hmm_eights import backward_eight, forward_eight
+from genkern.core.hmm_rows import LARGEST, LENGTH, OBJECT, ROWS, SMALLEST, STRIDE, enter, sum_of_shifts
+from genkern.core.hmm_states import TILE, clear, combine, copy_row, rows_times
 from genkern.core.jit import inlined, kernel
 from genkern.core.simd import W, broadcast, element, horizontal_sum, less, load, select, store, zero
 from genkern.core.simd_shuffle import exponent, inverse_power
 
 
-class Blocks(NamedTuple):
-    """Sizes of a block of eight sequences, and where its arrays begin in the buffer.
-
-    n states; width: padded; chunk: steps of outer products gathered; step: doubles from one of these to the next;
-    stride: 1 if the messages of all steps are kept, 0 if only one; symbols: rows of the table, 0 for one row per
-    position. A, T: the packed transition matrix and its transpose; end (width,); b: emission factors (symbols, width)
-    or (steps, 8, width); now: this and the last step's message; arriving: the futures of sequences that end; pred:
-    (steps) messages; scale (steps, 8); alpha, weighted: (chunk + 1) messages; pairs (8, width, width); mass (3, 8): one
-    while in range, the exponent, the final mass.
-    """
-
-    n: int
-    width: int
-    chunk: int
-    step: int
-    stride: int
-    symbols: int
-    A: int
-    T: int
-    end: int
-    b: int
-    now: int
-    arriving: int
-    pred: int
-    scale: int
-    alpha: int
-    weighted: int
-    pairs: int
-    mass: int
-
-
-def blocks_of(n: int, steps: int, keep: bool, symbols: int) -> tuple[Blocks, int, int]:
-    """Return the places of a block's arrays, and how many doubles and integers they take."""
-    width, chunk = padded(n), chunk_of(n)
-    # A step that is no power of two apart from the next: else one place of all of them shares one set of the cache.
-    line, step, kept = W * width, W * width + W, steps if keep else 1
-    gathered, pairs = ((chunk + 1) * step, line * width) if keep else (0, 0)
-    counts = [n * width, n * width, width, symbols * width if symbols else kept * line, 2 * line, line]
-    counts += [kept * line, kept * W, gathered, gathered, pairs, 3 * W]
-    starts, total = places(counts)
-    return Blocks(n, width, chunk, step, int(keep), symbols, *starts), total, ROWS + steps * W
-
-
 @kernel
 def blocks_pass(problem, rows, job, out, at, m, ints):
     """Set log P of the members, nan where out of range, and add their derivatives to their slots."""
-    pack(problem.transitions[0], False, at.n, m, at.A)
-    pack(problem.transitions[0], True, at.n, m, at.T)
-    for k in range(at.n):
-        m[at.end + k] = problem.end[0, k]
-    for row in range(at.symbols):
-        copy_row(rows, row, at.n, m, at.b + row * at.width)
+    bring_shared(problem, rows, at, m)
     for block in range(len(job.members)):
         enter(problem, job, block, ints, True)
-        _forward(problem, rows, at, m, ints, out)
+        if at.width == W:
+            forward_eight(problem, rows, at, m, ints, out)
+        else:
+            _forward(problem, rows, at, m, ints, out)
         if job.derivatives:
-            _backward(at, m, ints, out.emissions)
-            _leave(problem, job, at, m, ints, out)
-
-
-@inlined
-def _factors(at, ints, t, s):
-    """Return where the emission factors of sequence s at step t lie."""
-    return at.b + (element(ints, ROWS + t * W + s) if at.symbols else t * at.stride * W + s) * at.width
-
-
-@inlined
-def _state(k):
-    """Return where state k of the first sequence lies in a message."""
-    return k // W * W * W + k % W
+            if at.width == W:
+                backward_eight(at, m, ints, out.emissions)
+            else:
+                _backward(at, m, ints, out.emissions)
+            leave(problem, job, at, m, ints, out)
 
 
 @kernel
@@ -130,10 +57,10 @@ def _forward(problem, rows, at, m, ints, out):
         scale = at.scale + t * at.stride * W
         if at.symbols == 0:
             for s in range(begin, W):
-                copy_row(rows, ints[ROWS + t * W + s], at.n, m, _factors(at, ints, t, s))
+                copy_row(rows, ints[ROWS + t * W + s], at.n, m, factors_of(at, ints, t, s))
         if t == 0:
             for s in range(begin, W):
-                _start(problem.start, at, m, ints, s)
+                start_row(problem.start, at, m, ints, s)
         else:
             then, now = now, 2 * at.now + W * at.width - now
             for s in range(begin, W, TILE):
@@ -143,26 +70,16 @@ def _forward(problem, rows, at, m, ints, out):
             _rescale(at, m, now, scale, begin)
         while lane < W and ints[LENGTH + lane] == t + 1:
             shift = sum_of_shifts(problem, ints[OBJECT + lane]) if rows.has_shift else 0.0
-            _end_lane(at, m, ints, lane, now + lane * W, shift, out)
+            end_row(at, m, ints, lane, now + lane * W, shift, out)
             lane += 1
-
-
-@inlined
-def _start(start, at, m, ints, s):
-    """Set the first step of sequence s; an empty lane starts with no mass."""
-    pred, factors = at.pred + s * W, _factors(at, ints, 0, s)
-    for k in range(at.n):
-        m[pred + _state(k)] = start[0, k] if ints[LENGTH + s] else 0.0
-    for c in range(0, at.width, W):
-        store(m, at.now + s * W + c * W, load(m, pred + c * W) * load(m, factors + c))
 
 
 @inlined
 def _forward_rows(at, m, ints, t, s, then, now):
     """Make one forward step of the four sequences from s on: pred = A^T then, now = pred * b."""
     n, pred, to = at.n, at.pred + t * at.stride * W * at.width + s * W, now + s * W
-    e, f = _factors(at, ints, t, s), _factors(at, ints, t, s + 1)
-    g, h = _factors(at, ints, t, s + 2), _factors(at, ints, t, s + 3)
+    e, f = factors_of(at, ints, t, s), factors_of(at, ints, t, s + 1)
+    g, h = factors_of(at, ints, t, s + 2), factors_of(at, ints, t, s + 3)
     for panel in range(0, at.width, W):
         none = zero(), zero(), zero(), zero()
         a, b, c, d = rows_times(m, then + s * W, at.A + panel * n, n, none)
@@ -200,22 +117,6 @@ def _rescale(at, m, now, scale, begin):
 
 
 @kernel
-def _end_lane(at, m, ints, lane, now, shift, out):
-    """Set log P and the derivative of the end weights for a sequence that ends here; then empty its message."""
-    i, slot, total = ints[OBJECT + lane], ints[SLOT + lane], 0.0
-    for k in range(at.n):
-        total += m[now + _state(k)] * m[at.end + k]
-    in_range = m[at.mass + lane] == 1.0 and SMALLEST < total < LARGEST
-    out.log_prob[i] = np.log(total) + LOG_2 * m[at.mass + W + lane] + shift if in_range else np.nan
-    # An infinite mass makes all derivatives of a sequence that is out of range vanish.
-    m[at.mass + 2 * W + lane] = total if in_range else np.inf
-    for k in range(at.n):
-        if at.stride and in_range:
-            out.end[slot, k] += m[now + _state(k)] / total
-        m[now + _state(k)] = 0.0
-
-
-@kernel
 def _backward(at, m, ints, emissions):
     """Run the backward pass: emission derivatives go to the output, pair counts to ``pairs``."""
     line, lane, place = W * at.width, W - 1, 0
@@ -225,7 +126,7 @@ def _backward(at, m, ints, emissions):
     for t in range(ints[LENGTH + W - 1] - 1, -1, -1):
         ended = lane
         while lane >= 0 and ints[LENGTH + lane] == t + 1:
-            _arrive(at, m, lane, at.weighted + place * at.step)
+            arrive(at, m, lane, at.weighted + place * at.step)
             lane -= 1
         for s in range(0 if t < ints[LENGTH + TILE - 1] else TILE, W, TILE):
             _backward_rows(at, m, ints, t, s, place, emissions)
@@ -233,44 +134,21 @@ def _backward(at, m, ints, emissions):
             clear(m, at.arriving, line)
         place += 1
         if place == at.chunk:
-            _flush(at, m, ints, t, place)
+            add_gathered(at, m, ints, t, place)
             for c in range(at.weighted, at.weighted + line, W):
                 store(m, c, load(m, c + at.chunk * at.step))
             place = 0
-    _flush(at, m, ints, 0, place)
+    add_gathered(at, m, ints, 0, place)
     for c in range(0, line, W):
         store(m, at.now + c, load(m, at.weighted + place * at.step + c))
-
-
-@kernel
-def _arrive(at, m, lane, weighted):
-    """Set the future of a sequence that ends here; after it nothing comes, nor after the shorter ones."""
-    for k in range(at.n):
-        m[at.arriving + lane * W + _state(k)] = m[at.end + k] / m[at.mass + 2 * W + lane]
-    for s in range(lane + 1):
-        for c in range(0, at.width, W):
-            store(m, weighted + s * W + c * W, zero())
-
-
-@inlined
-def _row(at, ints, t, s, place, emissions):
-    """Return where the numbers of sequence s at step t lie."""
-    gathered = place * at.step + s * W
-    return Row(
-        at.pred + t * W * at.width + s * W,
-        _factors(at, ints, t, s),
-        at.alpha + gathered,
-        at.weighted + gathered + at.step,
-        (element(ints, ROWS + t * W + s) + element(ints, TO_OUTPUT + s)) * emissions.shape[1],
-    )
 
 
 @inlined
 def _backward_rows(at, m, ints, t, s, place, emissions):
     """Make one backward step of the four sequences from s on."""
     n, left, scale = at.n, at.weighted + place * at.step + s * W, at.scale + t * W + s
-    e, f = _row(at, ints, t, s, place, emissions), _row(at, ints, t, s + 1, place, emissions)
-    g, h = _row(at, ints, t, s + 2, place, emissions), _row(at, ints, t, s + 3, place, emissions)
+    e, f = row_of(at, ints, t, s, place, emissions), row_of(at, ints, t, s + 1, place, emissions)
+    g, h = row_of(at, ints, t, s + 2, place, emissions), row_of(at, ints, t, s + 3, place, emissions)
     for panel in range(0, at.width, W):
         end, to = at.arriving + s * W + panel * W, panel * W
         arriving = load(m, end), load(m, end + W), load(m, end + 2 * W), load(m, end + 3 * W)
@@ -279,29 +157,3 @@ def _backward_rows(at, m, ints, t, s, place, emissions):
         combine(m, emissions, f, to, panel, b, broadcast(element(m, scale + 1)))
         combine(m, emissions, g, to, panel, c, broadcast(element(m, scale + 2)))
         combine(m, emissions, h, to, panel, d, broadcast(element(m, scale + 3)))
-
-
-@kernel
-def _flush(at, m, ints, t, steps):
-    """Add the gathered steps, down to step t, to the pair counts of each sequence, from its end on."""
-    for s in range(W):
-        skip = max(0, t + steps + 1 - ints[LENGTH + s])
-        if skip < steps:
-            gathered, pairs = skip * at.step + s * W, at.pairs + s * at.width * at.width
-            alpha, weighted = at.alpha + gathered, at.weighted + gathered
-            add_outer(m, alpha, weighted, pairs, at.width, steps - skip, at.step, W * W)
-
-
-@kernel
-def _leave(problem, job, at, m, ints, out):
-    """Add start and pair derivatives to their slots; mark sequences in which anything overflowed."""
-    for s in range(W):
-        if ints[LENGTH + s] == 0:
-            continue
-        i, slot = ints[OBJECT + s], ints[SLOT + s]
-        total = add_pairs(m, at.pairs + s * at.width * at.width, at.width, slot, out.transitions)
-        for k in range(at.n):
-            out.start[slot, k] += m[at.now + s * W + _state(k)]
-            total += m[at.now + s * W + _state(k)]
-        if not total + sum_of_emissions(problem, job, i, out.emissions) < np.inf:
-            out.log_prob[i] = np.nan

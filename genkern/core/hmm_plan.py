@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genkern.core.hmm_quads import QUAD
+from genkern.core.hmm_few_lanes import QUAD, is_few
 from genkern.core.hmm_states import padded
 from genkern.core.hmm_types import Ints
 from genkern.core.simd import W
@@ -99,7 +99,7 @@ def width(plan: Plan, n: int, symbols: int) -> int:
     """Return how many columns rows of emission derivatives need for all of the plan's layouts to write them."""
     layouts = {part.layout for part in plan.parts}
     if symbols:
-        return QUAD if layouts == {QUADS} else padded(n)
+        return (n if is_few(symbols) else QUAD) if layouts == {QUADS} else padded(n)
     return n if layouts <= {QUADS, LANES} else padded(n)
 
 

@@ -2,12 +2,17 @@
 
 States are padded to four, so that no loop runs over them: loops of unknown length would cost more than what so few
 states have to do. A pass is cut into stretches in which no sequence ends, and these into loops that do one thing each.
+Where there are few symbols, ``hmm_few`` makes all the steps.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
+from genkern.core.hmm_few import few_pass
+from genkern.core.hmm_few_lanes import FEW, LINE, QUAD, bring_chains, is_few
 from genkern.core.hmm_lanes import CHUNK, end_lane, flush, leave, parameters
 from genkern.core.hmm_rows import (
     LARGEST,
@@ -15,7 +20,6 @@ from genkern.core.hmm_rows import (
     LENGTH,
     OBJECT,
     ROWS,
-    SLOT,
     SMALLEST,
     STRIDE,
     TO_OUTPUT,
@@ -27,18 +31,16 @@ from genkern.core.jit import inlined, kernel
 from genkern.core.simd import W, broadcast, element, less, load, multiply_add, select, store, zero
 from genkern.core.simd_shuffle import HALF, add_pair, exponent, inverse_power, load_pair, transpose_halves
 
-QUAD = 4
-LINE = QUAD * W  # doubles of one step
-FEW = 4  # symbols of which a lane can choose by itself
 STRETCH = 64  # steps whose emission factors are made at a time
 
 
 class Quads(NamedTuple):
     """Sizes of a block, and where its lane arrays begin in the buffer; see ``hmm_lanes.Lanes``.
 
-    n states; quad: four; stride: 1 if the messages of all steps are kept, 0 if only those of a stretch. few: the number
-    of symbols if they are few, else 0; then codes (steps,) and symbols (FEW, 4) hold them and their factors. width: to
-    which rows of emission factors are read, four, or n where they are not.
+    n states; quad: four; width: to which rows of emission factors are read, four, or n where they are not; stride: 1 if
+    the messages of all steps are kept, 0 if only those of a stretch. few: the number of symbols if they are few, else
+    0; then masks is the number of integers that hold the masks of one symbol, symbols (FEW, 4) are the factors and sums
+    (FEW, 4) their derivatives; b, alpha and weighted are empty, and pred holds three states a step unless n is four.
     """
 
     n: int
@@ -46,6 +48,7 @@ class Quads(NamedTuple):
     width: int
     stride: int
     few: int
+    masks: int
     A: int
     start: int
     end: int
@@ -58,18 +61,22 @@ class Quads(NamedTuple):
     weighted: int
     pairs: int
     mass: int
-    codes: int
     symbols: int
+    sums: int
 
 
 def quads_of(n: int, steps: int, keep: bool, symbols: int) -> tuple[Quads, int, int]:
     """Return the places of a block's arrays, and how many doubles and integers they take."""
-    kept, few = steps if keep else STRETCH, symbols if 2 <= symbols <= FEW else 0
-    counts = [QUAD * LINE, LINE, LINE, LINE, LINE, kept * LINE, kept * LINE, (steps // STRIDE + 1) * W]
-    counts += [(CHUNK + 1) * LINE, (CHUNK + 1) * LINE, QUAD * LINE, 3 * W]
-    counts += [steps * W, FEW * LINE] if few else [0, 0]
+    few, masks = symbols if is_few(symbols) else 0, -(-steps // W)
+    kept = steps if keep else 1 if few else STRETCH
+    # With few symbols neither factors nor gathered steps are kept: all that stays in registers.
+    factors, gathered = (0, 0) if few else (kept * LINE, (CHUNK + 1) * LINE)
+    counts = [QUAD * LINE, LINE, LINE, LINE, LINE, kept * LINE, factors, (steps // STRIDE + 1) * W]
+    counts += [gathered, gathered, QUAD * LINE, 3 * W]
+    counts += [FEW * LINE, FEW * LINE] if few else [0, 0]
     starts, total = places(counts)
-    return Quads(n, QUAD, n if few else QUAD, int(keep), few, *starts), total, ROWS + (0 if few else steps * W)
+    integers = ROWS + (FEW * masks if few else steps * W)
+    return Quads(n, QUAD, n if few else QUAD, int(keep), few, masks, *starts), total, integers
 
 
 @kernel
@@ -77,53 +84,21 @@ def quads_pass(problem, rows, job, out, at, m, ints):
     """Set log P of the members, nan where out of range, and add their derivatives to their slots."""
     for block in range(len(job.members)):
         enter(problem, job, block, ints, at.few == 0)
-        parameters(problem, block, at, m, ints)
+        if len(problem.start) > 1:
+            bring_chains(problem, at, m, ints)
+        else:
+            parameters(problem, block, at, m, ints)
         if at.few:
-            _bring_symbols(problem, at, m, ints)
+            few_pass(problem, rows, block, at, m, ints, out, job.derivatives)
+            continue
         _forward(problem, rows, at, m, ints, out)
         if job.derivatives:
             _backward(at, m, ints)
-            if at.few:
-                _collect(at, m, ints, out.emissions)
-            else:
-                _scatter(at, m, ints, out.emissions)
+            _scatter(at, m, ints, out.emissions)
             leave(problem, job, at, m, ints, out)
 
 
 # --- emission factors
-
-
-@kernel
-def _bring_symbols(problem, at, m, ints):
-    """Bring codes (steps, 8), as doubles, and the factors of all symbols (FEW, 4, 8) into the lanes."""
-    own, symbols, longest = len(problem.start) > 1, at.few, ints[LENGTH + W - 1]
-    for lane in range(W):
-        i, to = ints[OBJECT + lane], at.codes + lane
-        codes, row = problem.codes[problem.offsets[i] : problem.offsets[i + 1]], i * symbols if own else 0
-        for t in range(len(codes)):
-            m[to + t * W] = codes[t]
-        for t in range(len(codes), longest):
-            m[to + t * W] = 0.0
-        for s in range(symbols):
-            for k in range(at.n):
-                m[at.symbols + s * LINE + k * W + lane] = problem.table[row + s, k]
-
-
-@kernel
-def _choose(m, codes, symbols, few, to, steps):
-    """Set the factors (steps, 4, 8) of the symbols at some steps."""
-    for t in range(steps):
-        code, b = load(m, codes + t * W), to + t * LINE
-        first = less(code, broadcast(0.5))
-        if few == 2:
-            for k in range(0, LINE, W):
-                store(m, b + k, select(first, load(m, symbols + k), load(m, symbols + LINE + k)))
-        else:
-            second, third = less(code, broadcast(1.5)), less(code, broadcast(2.5))
-            for k in range(0, LINE, W):
-                low = select(first, load(m, symbols + k), load(m, symbols + LINE + k))
-                high = select(third, load(m, symbols + 2 * LINE + k), load(m, symbols + 3 * LINE + k))
-                store(m, b + k, select(second, low, high))
 
 
 @kernel
@@ -158,17 +133,18 @@ def _gather(table, safe, n, m, to, ints, first, steps):
 @kernel
 def _forward(problem, rows, at, m, ints, out):
     """Run the forward pass of a block, keeping pred, b and scale; set log P as the lanes end."""
-    lane, t, longest = 0, 0, ints[LENGTH + W - 1]
+    lane, t, longest = (
+        0,
+        np.int64(0),
+        ints[LENGTH + W - 1],
+    )  # no literals: the steps would be compiled for these, and again for others
     store(m, at.mass, broadcast(1.0))
     store(m, at.mass + W, zero())
     while ints[LENGTH + lane] == 0:
         lane += 1
     while t < longest:
         steps, kept = min(STRETCH, ints[LENGTH + lane] - t), t * at.stride * LINE
-        if at.few:
-            _choose(m, at.codes + t * W, at.symbols, at.few, at.b + kept, steps)
-        else:
-            _gather(rows.table, ints[LAST_ROW] <= rows.safe, at.n, m, at.b + kept, ints, t, steps)
+        _gather(rows.table, ints[LAST_ROW] <= rows.safe, at.n, m, at.b + kept, ints, t, steps)
         _advance(at, m, t, steps, kept)
         t += steps
         while lane < W and ints[LENGTH + lane] == t:
@@ -243,7 +219,11 @@ def _times(m, matrix, step, apart, four, message, sums):
 @kernel
 def _backward(at, m, ints):
     """Run the backward pass: emission derivatives take the place of b, pair counts go to ``pairs``."""
-    lane, place, t = W - 1, 0, ints[LENGTH + W - 1]
+    lane, place, t = (
+        W - 1,
+        np.int64(0),
+        ints[LENGTH + W - 1],
+    )  # no literals: the steps would be compiled for these, and again for others
     longest = t
     clear(m, at.pairs, QUAD * LINE)
     clear(m, at.weighted, LINE)
@@ -317,34 +297,6 @@ def _combine(m, pred, b, alpha, weighted, future):
 
 
 # --- emission derivatives
-
-
-@kernel
-def _collect(at, m, ints, emissions):
-    """Add the derivatives b (steps, 4, 8), summed over the steps of each symbol, to the lanes' output rows."""
-    steps, none, few = ints[LENGTH + W - 1], zero(), at.few
-    for k in range(at.n):
-        p, q, r, s = none, none, none, none
-        code, b, sums = at.codes, at.b + k * W, at.arriving
-        if few == 2:
-            for t in range(steps):
-                first, g = less(load(m, code + t * W), broadcast(0.5)), load(m, b + t * LINE)
-                p, q = p + select(first, g, none), q + select(first, none, g)
-        else:
-            for t in range(steps):
-                symbol, g = load(m, code + t * W), load(m, b + t * LINE)
-                first, second = less(symbol, broadcast(0.5)), less(symbol, broadcast(1.5))
-                third = less(symbol, broadcast(2.5))
-                p, s = p + select(first, g, none), s + select(third, none, g)
-                q = q + select(first, none, select(second, g, none))
-                r = r + select(second, none, select(third, g, none))
-        store(m, sums, p)
-        store(m, sums + W, q)
-        store(m, sums + 2 * W, r)
-        store(m, sums + 3 * W, s)
-        for lane in range(W):
-            for symbol in range(few if ints[LENGTH + lane] else 0):
-                emissions[ints[SLOT + lane] * few + symbol, k] += m[sums + symbol * W + lane]
 
 
 @kernel

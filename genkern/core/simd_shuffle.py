@@ -11,7 +11,19 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from genkern.core.simd import _DOUBLE, _INDEX, _LONGS, _VECTOR, W, _address, _is_floats, _vectorised, vector
+from genkern.core.simd import (
+    _DOUBLE,
+    _INDEX,
+    _LONGS,
+    _MASK,
+    _VECTOR,
+    W,
+    _address,
+    _is_floats,
+    _vectorised,
+    mask,
+    vector,
+)
 
 HALF = W // 2
 
@@ -159,3 +171,49 @@ def inverse_power(typingctx, v):
         return builder.bitcast(builder.sub(_longs(0x7FE0000000000000), bits), _VECTOR)
 
     return vector(v), codegen
+
+
+def _bits_at_twin(a: Any, i: int, bit: int) -> Any:
+    """Pack one bit of eight 32-bit integers of a contiguous NumPy array."""
+    return np.uint64(np.packbits((a[i : i + W] >> bit) & 1, bitorder="little")[0])
+
+
+def _mask_at_twin(a: Any, i: int) -> Any:
+    """Unpack one byte of a contiguous NumPy array."""
+    return np.unpackbits(a.view(np.uint8)[i : i + 1], bitorder="little").astype(np.bool_)
+
+
+@_vectorised(_bits_at_twin)
+def bits_at(typingctx, a, i, bit):
+    """Return one bit of each of ``a[i : i + 8]`` (int32): eight bits, the lowest first, of a uint64."""
+    whole = isinstance(a, types.Array) and a.dtype == types.int32 and a.layout == "C"
+    if not (whole and isinstance(i, types.Integer) and isinstance(bit, types.Integer)):
+        return None
+
+    def codegen(context, builder, sig, args):
+        kind = ir.VectorType(_INDEX, W)
+        index = context.cast(builder, args[1], sig.args[1], types.intp)
+        found = builder.load(_address(context, builder, sig.args[0], args[0], index, kind), align=4)
+        wanted = builder.shl(_INDEX(1), context.cast(builder, args[2], sig.args[2], types.int32))
+        first = builder.insert_element(ir.Constant(kind, ir.Undefined), wanted, _INDEX(0))
+        tested = builder.and_(found, _shuffle(builder, first, first, [0] * W))
+        bits = builder.icmp_signed("!=", tested, ir.Constant(kind, [_INDEX(0)] * W))
+        return builder.zext(builder.bitcast(bits, ir.IntType(W)), ir.IntType(64))
+
+    return types.uint64(a, i, bit), codegen
+
+
+@_vectorised(_mask_at_twin)
+def mask_at(typingctx, a, i):
+    """Return the mask whose lanes are the bits, the lowest first, of byte i of an array of 64-bit integers."""
+    whole = isinstance(a, types.Array) and a.dtype == types.int64 and a.layout == "C"
+    if not (whole and isinstance(i, types.Integer)):
+        return None
+
+    def codegen(context, builder, sig, args):
+        index = context.cast(builder, args[1], sig.args[1], types.intp)
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        at = builder.gep(builder.bitcast(data, ir.PointerType(ir.IntType(W))), [index], inbounds=True)
+        return builder.bitcast(builder.load(at, align=1), _MASK)
+
+    return mask(a, i), codegen

@@ -152,8 +152,9 @@ class HMMEstimator(ModelEstimator):
         self._check_parameters()
         emission = self._emission_for(X)
         packed = self._pack(emission, X)
-        sizes = np.array([self._states(emission, packed, length) for length in packed.lengths])
-        keys = keys_of(seed_of(self.random_state), object_digests(packed))
+        lengths, which = np.unique(packed.lengths, return_inverse=True)
+        sizes = np.array([self._states(emission, packed, length) for length in lengths])[which]
+        keys = self._keys(packed)
         models: list[Any] = [None] * packed.n_objects
         converged = np.ones(packed.n_objects, bool)
         for n in np.unique(sizes):
@@ -256,6 +257,12 @@ class HMMEstimator(ModelEstimator):
 
     # --- EM
 
+    def _keys(self, packed: Packed) -> Keys:
+        """Return the keys of the objects' random numbers; none are drawn for a model to start from."""
+        if isinstance(self.init, HMM):
+            return np.zeros(packed.n_objects, np.uint64)
+        return keys_of(seed_of(self.random_state), object_digests(packed))
+
     def _limits(self) -> Limits:
         return Limits("HMMEstimator", self.max_iter, self.tol, self.verbose)
 
@@ -276,7 +283,8 @@ class HMMEstimator(ModelEstimator):
 
     def _guess(self, plan: Plan, emission: LeafEstimator) -> HMM:
         if isinstance(self.init, HMM):
-            return HMM.stack([self.init] * plan.packed.n_objects) if plan.own else self.init
+            # One model taken as often as there are objects: the same as a stack of so many, but faster.
+            return HMM.stack([self.init])[np.zeros(plan.packed.n_objects, np.int64)] if plan.own else self.init
         init = self.init
         numeric = plan.packed.alphabet is None
         if init == "kmeans" and not numeric:
