@@ -116,8 +116,8 @@ def _run(block: Block, right: PairSide, n_jobs: int | None) -> None:
         # Not joblib's threads: waiting for these takes ten milliseconds.
         with ThreadPoolExecutor(len(bounds) - 1) as pool:
             list(pool.map(run_rows, itertools.repeat(block), bounds[:-1], bounds[1:]))
-    pairs = np.argwhere(np.triu(block.redo) if block.half else block.redo)
-    if len(pairs):
+    if block.redo.any():
+        pairs = np.argwhere(np.triu(block.redo) if block.half else block.redo)
         with np.errstate(divide="ignore"):
             one, other = (PairSide(*(np.log(part) for part in side)) for side in (block.left, right))
         redo_pairs(one, other, block.psi, block.strides, block.logs, block.length, pairs, block.log_k)

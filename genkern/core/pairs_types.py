@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -48,9 +49,9 @@ class Batch(NamedTuple):
 
 def aligned(*shape: int) -> Floats:
     """Return an uninitialised array of doubles that starts at a multiple of 64 bytes."""
-    size = int(np.prod(shape))
+    size = math.prod(shape)
     room = np.empty(size + 8)
-    first = -room.ctypes.data % 64 // 8
+    first = -room.__array_interface__["data"][0] % 64 // 8  # faster than by ctypes
     return room[first : first + size].reshape(shape)
 
 
