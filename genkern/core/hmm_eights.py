@@ -83,7 +83,7 @@ def _times(m, left, matrix, sums):
 @kernel
 def forward_eight(problem, rows, at, m, ints, out):
     """Run the forward pass of a block, keeping pred and scale; set log P as the sequences end."""
-    lane, t = 0, np.int64(1)  # no literals: the steps would be compiled for these, and again for others
+    lane, t = 0, np.int64(1)  # no literal: what takes it would be compiled for that, and again for others
     store(m, at.mass, broadcast(1.0))
     store(m, at.mass + W, zero())
     while ints[LENGTH + lane] == 0:
@@ -149,11 +149,8 @@ def _rescale(at, m, t, begin):
 @kernel
 def backward_eight(at, m, ints, emissions):
     """Run the backward pass: emission derivatives go to the output, pair counts to ``pairs``."""
-    lane, place, t = (
-        W - 1,
-        np.int64(0),
-        ints[LENGTH + W - 1],
-    )  # no literals: the steps would be compiled for these, and again for others
+    place = np.int64(0)  # no literal: what takes it would be compiled for that, and again for others
+    lane, t = W - 1, ints[LENGTH + W - 1]
     clear(m, at.pairs, W * LINE)
     while t > 0:
         # The sequences that end here bring their future to the last step of theirs, and to no other.

@@ -133,11 +133,8 @@ def _gather(table, safe, n, m, to, ints, first, steps):
 @kernel
 def _forward(problem, rows, at, m, ints, out):
     """Run the forward pass of a block, keeping pred, b and scale; set log P as the lanes end."""
-    lane, t, longest = (
-        0,
-        np.int64(0),
-        ints[LENGTH + W - 1],
-    )  # no literals: the steps would be compiled for these, and again for others
+    t = np.int64(0)  # no literal: what takes it would be compiled for that, and again for others
+    lane, longest = 0, ints[LENGTH + W - 1]
     store(m, at.mass, broadcast(1.0))
     store(m, at.mass + W, zero())
     while ints[LENGTH + lane] == 0:
@@ -219,11 +216,8 @@ def _times(m, matrix, step, apart, four, message, sums):
 @kernel
 def _backward(at, m, ints):
     """Run the backward pass: emission derivatives take the place of b, pair counts go to ``pairs``."""
-    lane, place, t = (
-        W - 1,
-        np.int64(0),
-        ints[LENGTH + W - 1],
-    )  # no literals: the steps would be compiled for these, and again for others
+    place = np.int64(0)  # no literal: what takes it would be compiled for that, and again for others
+    lane, t = W - 1, ints[LENGTH + W - 1]
     longest = t
     clear(m, at.pairs, QUAD * LINE)
     clear(m, at.weighted, LINE)
