@@ -9,7 +9,7 @@ from scipy.linalg.blas import dsyrk
 from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks.timing import race
-from genkern.core.pairs import PairSide, pair_log_values
+from genkern.core.pairs import PairSide, pair_log_factors, pair_log_values
 from genkern.core.products import gram, rbf
 
 LENGTH = 30
@@ -61,22 +61,27 @@ def numpy_pairs(models: list[Models], pairs: np.ndarray) -> np.ndarray:
     return np.array(result)
 
 
+def side_of(models: Models) -> PairSide:
+    """Return the chains of models."""
+    start, transitions, _ = models
+    return PairSide(start, transitions, np.ones_like(start))
+
+
 def ours(models: Models, others: Models | None = None) -> np.ndarray:
-    """Return log k of all pairs of two groups, or the upper half of one with itself, by blocks of rows."""
-    second = models if others is None else others
-    (a, n), (b, m) = models[0].shape, second[0].shape
-    left, right = (PairSide(s, t, np.ones_like(s)) for s, t, _ in (models, second))
-    log_k = np.zeros((a, b))
-    rows = STATES // n
+    """Return log k of all pairs of two groups, or of one with itself, which is computed for its upper half."""
+    if others is None:
+        return pair_log_factors(side_of(models), None, models[2], None, LENGTH)
+    return pair_log_factors(side_of(models), side_of(others), models[2], others[2], LENGTH)
+
+
+def ours_by_tables(models: Models) -> np.ndarray:
+    """Return log k of the upper half, with elementary kernels from tables, as families without factors need them."""
+    (a, n), log_k = models[0].shape, np.zeros((len(models[0]),) * 2)
+    side, rows = side_of(models), STATES // n
     for i in range(0, a, rows):
-        j = 0 if others is not None else i
-        psi = models[2][i : i + rows].reshape(-1, SYMBOLS) @ second[2][j:].reshape(-1, SYMBOLS).T
-        log_k[i : i + rows, j:] = pair_log_values(
-            PairSide(*(part[i : i + rows] for part in left)),
-            PairSide(*(part[j:] for part in right)),
-            psi.reshape(-1, n, b - j, m),
-            LENGTH,
-        )
+        psi = models[2][i : i + rows].reshape(-1, SYMBOLS) @ models[2][i:].reshape(-1, SYMBOLS).T
+        few, rest = (PairSide(*(part[some] for part in side)) for some in (slice(i, i + rows), slice(i, None)))
+        log_k[i : i + rows, i:] = pair_log_values(few, rest, psi.reshape(-1, n, a - i, n), LENGTH)
     return log_k
 
 
@@ -96,6 +101,14 @@ def w4(n: int, goal: float, every: int) -> None:
         rounds=3,
         share=share,
     )
+    race(
+        f"W4 the same, n = {n}, elementary kernels from tables",
+        f"numpy batched matmul (1 row of {every})",
+        lambda: numpy_rows(models, rows),
+        lambda: ours_by_tables(models),
+        rounds=3,
+        share=share,
+    )
     mixing = random_models(np.random.default_rng(n), 1000, n, stay=0.0)
     race(
         f"W4 the same, fast mixing, n = {n}",
@@ -105,14 +118,12 @@ def w4(n: int, goal: float, every: int) -> None:
         rounds=2,
         share=share,
     )
-    start, transitions, emissions = (part[:400] for part in models)
-    side = PairSide(start, transitions, np.ones_like(start))
-    psi = np.einsum("aik,bjk->aibj", emissions, emissions, optimize=True)
+    side = side_of(models)
     race(
-        f"W4 two threads, n = {n}, 400 HMMs",
+        f"W4 two threads, n = {n}",
         "one thread",
-        lambda: pair_log_values(side, side, psi, LENGTH, n_jobs=1),
-        lambda: pair_log_values(side, side, psi, LENGTH, n_jobs=2),
+        lambda: pair_log_factors(side, None, models[2], None, LENGTH, n_jobs=1),
+        lambda: pair_log_factors(side, None, models[2], None, LENGTH, n_jobs=2),
         goal=1.7,
     )
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genkern.core import pairs_steps
-from genkern.core.pairs import PairSide, pair_log, pair_log_values
+from genkern.core import pairs, pairs_steps
+from genkern.core.pairs import PairSide, pair_log, pair_log_factors, pair_log_values
 from genkern.core.pairs_plain import pair_log_plain
 
 SHAPES = [
@@ -107,6 +107,8 @@ def test_equals_enumeration(n, m, length, rho):
     expected = np.log(enumerate_kernel(*models, length, rho))
     np.testing.assert_allclose(pair_log_values(*sides, psi, length), [[expected]], rtol=1e-13, atol=1e-13)
     np.testing.assert_allclose(pair_log(*sides, np.log(psi), length), [[expected]], rtol=1e-13, atol=1e-13)
+    factors = [model[2][None] ** rho for model in models]
+    np.testing.assert_allclose(pair_log_factors(*sides, *factors, length), [[expected]], rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize(("n", "m"), SHAPES)
@@ -123,19 +125,33 @@ def test_fast_equals_plain(n, m, length):
     np.testing.assert_allclose(pair_log_values(left, right, psi, length), expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(("n", "m"), [(7, 11), (14, 22)])
+@pytest.mark.parametrize("count", [1, 3, 40])
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 30])
+@pytest.mark.parametrize(("n", "m"), SHAPES)
+def test_factors_equal_plain(n, m, length, count):
+    """Few factors make the first and the last step cheap, many do not."""
+    rng = np.random.default_rng(n + m)
+    left, right = random_side(rng, 2, n, zeros=0.3), random_side(rng, 10, m, rho=0.5, zeros=0.3)
+    factors, others = rng.random((2, n, count)), rng.random((10, m, count))
+    factors[rng.random(factors.shape) < 0.1] = 0.0
+    with np.errstate(divide="ignore"):
+        expected = plain(left, right, np.log(np.einsum("aik,bjk->aibj", factors, others)), length)
+    np.testing.assert_allclose(pair_log_factors(left, right, factors, others, length), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "m"), [(7, 11), (15, 22)])
 def test_tiles_do_not_matter(n, m, monkeypatch):
     """Machines with more registers have larger tiles, and the same results to the last bit."""
     rng = np.random.default_rng(n)
     left, right = random_side(rng, 2, n), random_side(rng, 3, m)
-    psi = random_psi(rng, 2, n, 3, m)
+    psi, factors, others = random_psi(rng, 2, n, 3, m), rng.random((2, n, 4)), rng.random((3, m, 4))
     results, chosen = [], set()
     for registers in (6, 25):
         monkeypatch.setattr(pairs_steps, "TILE", registers)
-        pairs_steps.tile_sizes.cache_clear()
-        results.append(pair_log_values(left, right, psi, 30))
-        chosen.add(tuple(map(len, pairs_steps.tile_sizes(n, m if m <= 12 else -(-m // 8)))))
-    pairs_steps.tile_sizes.cache_clear()
+        pairs_steps.tile_of.cache_clear()
+        results.append([pair_log_values(left, right, psi, 30), pair_log_factors(left, right, factors, others, 30)])
+        chosen.add(tuple(map(len, pairs_steps.tile_of(n, m if m <= 12 else -(-m // 8), m <= 12))))
+    pairs_steps.tile_of.cache_clear()
     assert len(chosen) == 2
     np.testing.assert_array_equal(*results)
 
@@ -215,6 +231,10 @@ def test_values_of_any_size(scale, n):
     side, psi = random_side(rng, 3, n), random_psi(rng, 3, n, 3, n)
     expected = pair_log_values(side, side, psi, 50) + 50 * np.log(scale)
     np.testing.assert_allclose(pair_log_values(side, side, psi * scale, 50), expected, rtol=1e-13)
+    factors = rng.uniform(0.05, 1.0, (3, n, 2))
+    expected = pair_log_factors(side, side, factors, factors, 50) + 50 * np.log(scale)
+    root = np.sqrt(scale)
+    np.testing.assert_allclose(pair_log_factors(side, side, factors * root, factors * root, 50), expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("n", [3, 13])
@@ -232,21 +252,22 @@ def test_disjoint_supports(n):
 
 
 @pytest.mark.parametrize(("n", "m"), [(3, 3), (7, 10), (13, 13), (14, 9)])
-@pytest.mark.parametrize("logs", [True, False])
-def test_a_pair_depends_on_nothing_else(n, m, logs):
+@pytest.mark.parametrize("run", [pair_log, pair_log_values, pair_log_factors])
+def test_a_pair_depends_on_nothing_else(n, m, run):
     rng = np.random.default_rng(3)
-    left, right = random_side(rng, 7, n, zeros=0.5), random_side(rng, 19, m)
-    psi = random_psi(rng, 7, n, 19, m) ** rng.choice([1, 60], (7, 1, 19, 1))
-    run, table = (pair_log, np.log(psi)) if logs else (pair_log_values, psi)
-    whole = run(left, right, table, 200)
-    np.testing.assert_array_equal(run(left, right, table, 200, n_jobs=3), whole)
-    rows, columns = rng.permutation(7)[:4], rng.permutation(19)[:11]
-    some = run(
-        PairSide(*(part[rows] for part in left)),
-        PairSide(*(part[columns] for part in right)),
-        table[np.ix_(rows, range(n), columns, range(m))],
-        200,
-    )
+    left, right = random_side(rng, 27, n, zeros=0.5), random_side(rng, 19, m)
+    if run is pair_log_factors:
+        # Some pairs are far from others in size, and scaled.
+        psi = [rng.random((27, n, 4)) * rng.choice([1.0, 1e-30], (27, 1, 1)), rng.random((19, m, 4))]
+    else:
+        psi = [random_psi(rng, 27, n, 19, m) ** rng.choice([1, 60], (27, 1, 19, 1))]
+    if run is pair_log:
+        psi = [np.log(psi[0])]
+    whole = run(left, right, *psi, 200)
+    np.testing.assert_array_equal(run(left, right, *psi, 200, n_jobs=3), whole)
+    rows, columns = rng.permutation(27)[:14], rng.permutation(19)[:11]
+    cut = [psi[0][rows], psi[1][columns]] if run is pair_log_factors else [psi[0][rows][:, :, columns]]
+    some = run(PairSide(*(part[rows] for part in left)), PairSide(*(part[columns] for part in right)), *cut, 200)
     np.testing.assert_array_equal(some, whole[np.ix_(rows, columns)])
 
 
@@ -256,32 +277,38 @@ def test_sides_exchanged(n, m):
     left, right, psi = random_side(rng, 5, n), random_side(rng, 9, m), random_psi(rng, 5, n, 9, m)
     turned = pair_log_values(right, left, psi.transpose(2, 3, 0, 1), 20)
     np.testing.assert_array_equal(turned.T, pair_log_values(left, right, psi, 20))
+    factors, others = rng.random((5, n, 4)), rng.random((9, m, 4))
+    turned = pair_log_factors(right, left, others, factors, 20)
+    np.testing.assert_array_equal(turned.T, pair_log_factors(left, right, factors, others, 20))
 
 
 @pytest.mark.parametrize("n", [1, 3, 12, 13])
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
 def test_half_is_symmetric_and_equal_to_whole(n, n_jobs):
     rng = np.random.default_rng(5)
     side = random_side(rng, 21, n)
     emissions = rng.dirichlet(np.ones(4), (21, n))
     psi = np.einsum("aik,bjk->aibj", emissions, emissions)
-    half = pair_log_values(side, None, psi, 25, n_jobs=n_jobs)
-    whole = pair_log_values(side, side, psi, 25)
-    np.testing.assert_array_equal(half, half.T)
-    np.testing.assert_array_equal(np.triu(half), np.triu(whole))
-    np.testing.assert_allclose(half, whole, rtol=1e-13)
+    halves = [
+        pair_log_values(side, None, psi, 25, n_jobs=n_jobs),
+        pair_log_factors(side, None, emissions, None, 25, n_jobs=n_jobs),
+    ]
+    wholes = [pair_log_values(side, side, psi, 25), pair_log_factors(side, side, emissions, emissions, 25)]
+    for half, whole in zip(halves, wholes):
+        np.testing.assert_array_equal(half, half.T)
+        np.testing.assert_array_equal(np.triu(half), np.triu(whole))
+        np.testing.assert_allclose(half, whole, rtol=1e-13)
+    np.testing.assert_allclose(*halves, rtol=1e-13)
 
 
 def test_batches_of_every_size(monkeypatch):
-    import genkern.core.pairs_batch as batches
-
     rng = np.random.default_rng(6)
     for n in (3, 13):
         side, psi = random_side(rng, 19, n), random_psi(rng, 19, n, 19, n)
         psi = psi + psi.transpose(2, 3, 0, 1)
         whole = [pair_log_values(side, other, psi, 40) for other in (side, None)]
         for size in (1, 400, 3000):
-            monkeypatch.setattr(batches, "BATCH", size)
+            monkeypatch.setattr(pairs, "BATCH", size)
             for other, expected in zip((side, None), whole):
                 np.testing.assert_array_equal(pair_log_values(side, other, psi, 40), expected)
         monkeypatch.undo()
@@ -308,6 +335,7 @@ def test_no_pairs():
     side = random_side(rng, 0, 3)
     assert pair_log(side, random_side(rng, 4, 2), np.empty((0, 3, 4, 2)), 5).shape == (0, 4)
     assert pair_log(side, None, np.empty((0, 3, 0, 3)), 5).shape == (0, 0)
+    assert pair_log_factors(side, None, np.empty((0, 3, 4)), None, 5).shape == (0, 0)
 
 
 def test_errors_name_what_is_wrong():
@@ -326,6 +354,14 @@ def test_errors_name_what_is_wrong():
     psi[0, 1, 1, 2] = np.inf
     with pytest.raises(ValueError, match=r"pair \(0, 1\) must be finite"):
         pair_log(side, side, psi, 5)
+    factors = rng.random((2, 3, 4))
+    with pytest.raises(ValueError, match=r"psi must have shape \(2, 3, 2, 3\).*Got \(2, 3, 2, 2\)"):
+        pair_log_factors(side, side, factors, factors[:, :2], 5)
+    with pytest.raises(ValueError, match=r"with the same k >= 1\. Got \(2, 3, 4\) and \(2, 3, 2\)"):
+        pair_log_factors(side, side, factors, factors[:, :, :2], 5)
+    factors[1, 2, 3] = np.nan
+    with pytest.raises(ValueError, match=r"pair \(0, 1\) must be finite"):
+        pair_log_factors(side, side, factors, factors, 5)
 
 
 def without_jit():
@@ -336,6 +372,8 @@ def without_jit():
         left, right, psi = random_side(rng, 1, n), random_side(rng, 2, m), random_psi(rng, 1, n, 2, m)
         results.append(pair_log(left, right, np.log(psi), 40).tolist())
         results.append(pair_log_values(left, right, psi, 40).tolist())
+        factors, others = rng.random((1, n, 3)), rng.random((2, m, 3))
+        results.append(pair_log_factors(left, right, factors, others, 40).tolist())
     return results
 
 

@@ -13,32 +13,45 @@ from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import affinity, needs_length
 from genkern.affinities.resolvent import log_all_lengths
 from genkern.affinities.rules import PairError
-from genkern.core.pairs import LANES, PairSide, pair_log, pair_log_values
+from genkern.core.pairs import LANES, PairSide, pair_log, pair_log_factors, pair_log_values
+from genkern.core.products import inner_products
 from genkern.models.base import rebatch
 from genkern.models.hmm import HMM
 from genkern.validation import Floats
 
 CHUNK = 1 << 20  # pairs of states at a time, each of which costs one elementary kernel value
+FEW = 64  # factors of psi up to which it is made as it is needed, without a table
 PRODUCT = "Jebara, Kondor & Howard (2004), section 4.2, the power inside the latent sum"
 MEAN_MAP = "Mehta & Gray (2010), proposition 3 and algorithm 1"
 
 
-class Psi(NamedTuple):
-    """Affinities of emissions: their logarithms, or plain values where the family offers them."""
+class Table(NamedTuple):
+    """Affinities of emissions: values, or their logarithms."""
 
-    table: Floats
+    values: Floats  # (a, n, b, m), or (g, n, m) of pairs
     logs: bool
+
+
+class Factors(NamedTuple):
+    """Affinities of emissions as inner products of non-negative rows."""
+
+    first: Floats  # (a, n, k)
+    second: Floats  # (b, m, k)
+
+
+Psi = Table | Factors
 
 
 class Solver(NamedTuple):
     """What makes kernel values of chains and psi.
 
-    ``crossed`` takes a models of n states, b models of m states and psi (a, n, b, m), and returns logs (a, b);
-    ``paired`` takes g of each and psi (g, n, m), and returns logs (g,).
+    ``crossed`` takes a models of n states, b models of m states and psi, and returns logs (a, b); ``paired`` takes g
+    of each and psi, and returns logs (g,). Up to ``few`` factors of psi may come as such.
     """
 
-    crossed: Callable[[PairSide, PairSide, Psi], Floats]
-    paired: Callable[[PairSide, PairSide, Psi], Floats]
+    crossed: Callable[[PairSide, PairSide, Any], Floats]
+    paired: Callable[[PairSide, PairSide, Any], Floats]
+    few: int
 
 
 @affinity.register(HMM, HMM, Power, length="given", parts=("emissions",), reference=PRODUCT)
@@ -54,9 +67,11 @@ def state_pair_recursion(P: HMM, Q: HMM, how: How, length: int) -> Floats:
     _check_stops(P, Q)
 
     def crossed(left: PairSide, right: PairSide, psi: Psi) -> Floats:
-        return (pair_log if psi.logs else pair_log_values)(left, right, psi.table, length)
+        if isinstance(psi, Factors):
+            return pair_log_factors(left, right, *psi, length)
+        return (pair_log if psi.logs else pair_log_values)(left, right, psi.values, length)
 
-    return _by_rows(P, Q, how, Solver(crossed, partial(_squares, crossed)))
+    return _by_rows(P, Q, how, Solver(crossed, partial(_squares, crossed), FEW))
 
 
 @affinity.register(HMM, HMM, Power, length="all", parts=("emissions",), reference=f"{PRODUCT}, summed over lengths")
@@ -70,7 +85,7 @@ def all_lengths(P: HMM, Q: HMM, how: How) -> Floats:
     if P.stop is None and Q.stop is None:
         raise needs_length("HMM x HMM without stop probabilities")
     _check_stops(P, Q)
-    return _by_rows(P, Q, how, Solver(_sum_crossed, _sum_paired))
+    return _by_rows(P, Q, how, Solver(_sum_crossed, _sum_paired, 0))
 
 
 def _check_stops(P: HMM, Q: HMM) -> None:
@@ -92,14 +107,21 @@ def _by_rows(P: HMM, Q: HMM, how: How, solver: Solver) -> Floats:
         return out.reshape(*batch, a, b)
     left, right = _side(P, how), _side(Q, how)
     (n, m), out = (P.n_states, Q.n_states), np.empty((a, b))
+    all_of_them = rebatch(Q.emissions, (b * m,))
+    factors = _factors(rebatch(P.emissions, (a * n,)), all_of_them, how)
+    if factors is not None and factors.first.shape[-1] <= solver.few:
+        return solver.crossed(left, right, Factors(factors.first.reshape(a, n, -1), factors.second.reshape(b, m, -1)))
     step = max(1, CHUNK // (n * m * b))
     for low in range(0, a, step):
         rows = slice(low, min(low + step, a))
         size = rows.stop - low
-        few, all_of_them = rebatch(P[rows].emissions, (size * n,)), rebatch(Q.emissions, (b * m,))
         try:
-            psi = _psi(few, all_of_them, how, lambda i, j: ((i // n, j // m), (i % n, j % m)))
-            psi = psi._replace(table=psi.table.reshape(size, n, b, m))
+            if factors is not None:
+                psi = Table(inner_products(factors.first[low * n : rows.stop * n], factors.second), False)
+            else:
+                few = rebatch(P[rows].emissions, (size * n,))
+                psi = _logs(few, all_of_them, how, lambda i, j: ((i // n, j // m), (i % n, j % m)))
+            psi = psi._replace(values=psi.values.reshape(size, n, b, m))
             out[rows] = solver.crossed(_cut(left, rows), right, psi)
         except PairError as error:
             raise PairError((error.index[0] + low, error.index[1]), error.text) from None
@@ -120,17 +142,25 @@ def _each(P: HMM, Q: HMM, how: How, solver: Solver) -> Floats:
 def _paired(P: HMM, Q: HMM, how: How, solver: Solver) -> Floats:
     """Return (g, 1, 1) for stacks of batch (g, 1)."""
     first, second = rebatch(P, (len(P),)), rebatch(Q, (len(P),))
-    psi = _psi(first.emissions, second.emissions, how, lambda g, i, j: ((g, 0, 0), (i, j)))
+    factors = _factors(first.emissions, second.emissions, how)
+    psi: Psi
+    if factors is None:
+        psi = _logs(first.emissions, second.emissions, how, lambda g, i, j: ((g, 0, 0), (i, j)))
+    else:
+        psi = factors if factors.first.shape[-1] <= solver.few else Table(inner_products(*factors), False)
     return solver.paired(_side(first, how), _side(second, how), psi)[:, None, None]
 
 
-def _psi(P: Any, Q: Any, how: How, locate: Callable[..., tuple[tuple[int, ...], tuple[int, int]]]) -> Psi:
-    """Return the affinities of emissions, G + (a, b); ``locate`` turns an index into models' and states'."""
-    values = affinity.values(P, Q, how)
-    if values is not None:
-        return Psi(values, False)
+def _factors(P: Any, Q: Any, how: How) -> Factors | None:
+    """Return factors of the affinities of emissions, G + (a, k) and G + (b, k), if there are."""
+    found = affinity.factors(P, Q, how)
+    return None if found is None else Factors(*found)
+
+
+def _logs(P: Any, Q: Any, how: How, locate: Callable[..., tuple[tuple[int, ...], tuple[int, int]]]) -> Table:
+    """Return log affinities of emissions, G + (a, b); ``locate`` turns an index into models' and states'."""
     try:
-        return Psi(affinity.block(P, Q, how), True)
+        return Table(affinity.block(P, Q, how), True)
     except PairError as error:
         models, (s, t) = locate(*error.index)
         raise PairError(models, f"in the emissions of states {s} and {t}, {error.text}") from None
@@ -142,34 +172,39 @@ def _squares(crossed: Callable[[PairSide, PairSide, Psi], Floats], left: PairSid
     The compiled recursion does eight models at once where they have few states, and a call of it has its price, so
     that squares are much cheaper than one call for every pair.
     """
-    g, n, m = psi.table.shape
+    (g, n), m = left.start.shape, right.start.shape[1]
     out = np.empty(g)
     step = 64 if max(n, m) <= 4 else 8 if max(n, m) <= LANES else 1
     for low in range(0, g, step):
         some = slice(low, min(low + step, g))
-        size = some.stop - low
-        # Every row of the square uses the columns' own psi: right on the diagonal, and harmless elsewhere.
-        square = np.broadcast_to(psi.table[some].transpose(1, 0, 2), (size, n, size, m))
-        out[some] = np.diagonal(crossed(_cut(left, some), _cut(right, some), psi._replace(table=square)))
+        square: Psi
+        if isinstance(psi, Factors):
+            square = Factors(psi.first[some], psi.second[some])
+        else:
+            # Every row of the square uses the columns' own psi: right on the diagonal, and harmless elsewhere.
+            size = some.stop - low
+            values = np.broadcast_to(psi.values[some].transpose(1, 0, 2), (size, n, size, m))
+            square = psi._replace(values=values)
+        out[some] = np.diagonal(crossed(_cut(left, some), _cut(right, some), square))
     return out
 
 
-def _sum_crossed(left: PairSide, right: PairSide, psi: Psi) -> Floats:
+def _sum_crossed(left: PairSide, right: PairSide, psi: Table) -> Floats:
     """Return logs (a, b) summed over all lengths."""
-    a, _, b, _ = psi.table.shape
+    a, _, b, _ = psi.values.shape
     i, j = np.divmod(np.arange(a * b), b)
     first, second = (PairSide(*(part[k] for part in side)) for side, k in ((left, i), (right, j)))
     try:
-        return _sum_paired(first, second, psi._replace(table=psi.table[i, :, j, :])).reshape(a, b)
+        return _sum_paired(first, second, psi._replace(values=psi.values[i, :, j, :])).reshape(a, b)
     except PairError as error:
         raise PairError(divmod(error.index[0], b), error.text) from None
 
 
-def _sum_paired(left: PairSide, right: PairSide, psi: Psi) -> Floats:
+def _sum_paired(left: PairSide, right: PairSide, psi: Table) -> Floats:
     """Return logs (g,) summed over all lengths; a pair for which the sum diverges is an error."""
-    g, n, m = psi.table.shape
+    g, n, m = psi.values.shape
     with np.errstate(divide="ignore"):
-        log_psi = psi.table if psi.logs else np.log(psi.table)
+        log_psi = psi.values if psi.logs else np.log(psi.values)
     logs = np.empty(g)
     step = max(1, CHUNK // (n * m) ** 2)
     for low in range(0, g, step):

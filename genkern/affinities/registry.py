@@ -130,8 +130,10 @@ class Affinity:
         except PairError as error:
             raise PairError((*error.index[:-2], error.index[-1], error.index[-2]), error.text) from None
 
-    def values(self, P: Any, Q: Any, how: How, method: str = "exact") -> Floats | None:
-        """Return values G + (a, b) of one observation where a formula offers them and they do not underflow, else None.
+    def factors(self, P: Any, Q: Any, how: How, method: str = "exact") -> tuple[Floats, Floats] | None:
+        """Return rows G + (a, k) and G + (b, k), the inner products of which are the values of one observation.
+
+        None where the formula has no such factors, or where their products might underflow.
 
         Parameters
         ----------
@@ -143,10 +145,10 @@ class Affinity:
             Which kind of formula.
         """
         rule, turned = self._find(type(P), type(Q), how, None, method)
-        if rule.values is None:
+        if rule.factors is None:
             return None
-        found = rule.values(Q, P, how) if turned else rule.values(P, Q, how)
-        return np.swapaxes(found, -1, -2) if turned and found is not None else found
+        found = rule.factors(Q, P, how) if turned else rule.factors(P, Q, how)
+        return (found[1], found[0]) if turned and found is not None else found
 
     def _cross(self, left: Collection, right: Collection, how: How, length: int | None, method: str) -> Floats:
         """Return logs (n, m) of two collections, symmetric if they are one and the same."""
@@ -188,7 +190,7 @@ class Affinity:
         length: Literal["iid", "given", "all"] = "iid",
         exact: Literal[True, "bound", "sampled"] = True,
         parts: tuple[str, ...] = (),
-        values: Callable[..., Floats | None] | None = None,
+        factors: Callable[..., tuple[Floats, Floats] | None] | None = None,
         error: Callable[..., float] | None = None,
     ) -> Callable[[Formula], Formula]:
         """Return a decorator that enters a formula into the table.
@@ -216,9 +218,9 @@ class Affinity:
             What the values are.
         parts : tuple of str, default=()
             Attributes of the models whose affinities the formula asks for, such as ``"emissions"``.
-        values : callable, optional
-            For formulas whose values are cheaper than their logarithms: a function of the same arguments that returns
-            the values themselves, or None where they might underflow.
+        factors : callable, optional
+            For formulas whose values are inner products of non-negative rows: a function of the same arguments that
+            returns these rows, G + (a, k) and G + (b, k), or None where the products might underflow.
         error : callable, optional
             For sampled values: a function of two single models, the ``how`` and, where the formula takes one, the
             length, that returns the standard error of the log value.
@@ -249,7 +251,7 @@ class Affinity:
                     "pair too. Give another method= to have both."
                 )
             self._rules[key] = Rule(
-                left, right, how, method, length, title, reference, kind, parts, formula, values, error
+                left, right, how, method, length, title, reference, kind, parts, formula, factors, error
             )
             self._found.clear()
             return formula

@@ -36,7 +36,7 @@ class Rule:
     kind: str
     parts: tuple[str, ...] = field(repr=False)
     formula: Callable[..., Floats] = field(repr=False)
-    values: Callable[..., Floats | None] | None = field(repr=False)
+    factors: Callable[..., tuple[Floats, Floats] | None] | None = field(repr=False)
     error: Callable[..., float] | None = field(repr=False)
 
     def block(self, P: Any, Q: Any, how: How, length: int | None) -> Floats:

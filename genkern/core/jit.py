@@ -30,6 +30,9 @@ FLAGS: dict[str, Any] = {"nopython": True, "nogil": True, "cache": True, "error_
 # Numba counts references to arrays with atomic operations, also inside loops; what allocates nothing can do without.
 UNCOUNTED: dict[str, Any] = {**FLAGS, **({"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {})}
 
+# What is compiled as a part of its callers only has no cache of its own.
+UNCACHED: dict[str, Any] = {key: value for key, value in UNCOUNTED.items() if key not in ("nopython", "cache")}
+
 COMPILED = not config.DISABLE_JIT
 
 

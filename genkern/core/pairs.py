@@ -14,21 +14,55 @@ Jebara, Kondor & Howard (2004), Probability product kernels, section 4.3.
 
 from __future__ import annotations
 
-import itertools
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 
-from genkern.core.pairs_batch import Block, run_rows
+from genkern.core.pairs_items import Block, run_items
 from genkern.core.pairs_plain import redo_pairs
-from genkern.core.pairs_types import Floats, PairSide, Units, aligned
+from genkern.core.pairs_psi import fetch
+from genkern.core.pairs_steps import tile_of
+from genkern.core.pairs_types import SCALES, Floats, PairSide, aligned, new_room
 from genkern.core.products import mirror
 from genkern.core.simd import W
 
-__all__ = ["PairSide", "pair_log", "pair_log_values"]
+__all__ = ["PairSide", "pair_log", "pair_log_factors", "pair_log_values"]
 
 LANES = 12  # up to so many states on both sides a vector holds eight models, above it eight states
+BATCH = 1 << 17  # numbers of ψ that are fetched from a table at a time
+AGAIN = 1 << 20  # pairs of states at a time of those that are done again
+
+
+class _Psi(NamedTuple):
+    """ψ as a table, of logarithms perhaps, or as F F′ᵀ by its factors."""
+
+    table: Floats | None  # (a, n, b, m)
+    logs: bool
+    first: Floats  # (a, n, k); k is 0 if there is a table
+    second: Floats  # (b, m, k)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return (a, n, b, m)."""
+        return (*self.first.shape[:2], *self.second.shape[:2]) if self.table is None else self.table.shape
+
+    def turned(self) -> _Psi:
+        """Return ψ with the sides exchanged."""
+        table = None if self.table is None else self.table.transpose(2, 3, 0, 1)
+        return _Psi(table, self.logs, self.second, self.first)
+
+    def logs_of(self, pairs: NDArray[np.int64]) -> Floats:
+        """Return log ψ of some pairs, (p, n, m)."""
+        rows, columns = pairs.T
+        if self.table is None:
+            found = self.first[rows] @ self.second[columns].transpose(0, 2, 1)
+        else:
+            found = self.table[rows, :, columns]
+        return found if self.logs else np.log(found)
 
 
 def pair_log(left: PairSide, right: PairSide | None, log_psi: Floats, length: int, n_jobs: int | None = 1) -> Floats:
@@ -52,18 +86,47 @@ def pair_log(left: PairSide, right: PairSide | None, log_psi: Floats, length: in
     ndarray (a, b)
         -inf where no pair of paths has positive weight.
     """
-    return _pairs(left, right, log_psi, length, True, n_jobs)
+    return _pairs(left, right, _from_table(log_psi, True), length, n_jobs)
 
 
 def pair_log_values(left: PairSide, right: PairSide | None, psi: Floats, length: int, n_jobs: int | None = 1) -> Floats:
-    """Return log k, (a, b), from ψ itself, (a, n, b, m) >= 0: cheaper where ψ is a matrix product of tables.
+    """Return log k, (a, b), from ψ itself, (a, n, b, m) >= 0.
 
     Zero means zero: what vanished when ψ was computed stays so. See pair_log for the rest.
     """
-    return _pairs(left, right, psi, length, False, n_jobs)
+    return _pairs(left, right, _from_table(psi, False), length, n_jobs)
 
 
-def _pairs(left: PairSide, right: PairSide | None, psi: Floats, length: int, logs: bool, n_jobs: int | None) -> Floats:
+def pair_log_factors(
+    left: PairSide,
+    right: PairSide | None,
+    factors: Floats,
+    others: Floats | None,
+    length: int,
+    n_jobs: int | None = 1,
+) -> Floats:
+    """Return log k, (a, b), from factors F (a, n, k) and F′ (b, m, k) of ψ = F F′ᵀ, all numbers >= 0.
+
+    No table of ψ is made, and where k is small, the first and the last step are cheap: Aᵀ φ_1 A′ and
+    A ((e e′ᵀ) ∘ ψ) A′ᵀ have factors, too. ``others`` is None if right is. See pair_log_values for the rest.
+    """
+    first = np.ascontiguousarray(factors, dtype=np.float64)
+    second = first if others is None else np.ascontiguousarray(others, dtype=np.float64)
+    if first.ndim != 3 or second.ndim != 3 or first.shape[-1] != second.shape[-1] or first.shape[-1] == 0:
+        raise ValueError(
+            "pair_log: the factors of psi must be (a, n, k) and (b, m, k) with the same k >= 1. Got "
+            f"{first.shape} and {second.shape}."
+        )
+    return _pairs(left, right, _Psi(None, False, first, second), length, n_jobs)
+
+
+def _from_table(psi: Floats, logs: bool) -> _Psi:
+    """Return ψ or log ψ, (a, n, b, m), with no factors."""
+    a, n, b, m = psi.shape
+    return _Psi(np.ascontiguousarray(psi, dtype=np.float64), logs, np.empty((a, n, 0)), np.empty((b, m, 0)))
+
+
+def _pairs(left: PairSide, right: PairSide | None, psi: _Psi, length: int, n_jobs: int | None) -> Floats:
     """Check shapes, turn the block so that padding costs least, run it, and refuse what is no number."""
     half = right is None
     left = _contiguous(left)
@@ -77,27 +140,10 @@ def _pairs(left: PairSide, right: PairSide | None, psi: Floats, length: int, log
         raise ValueError(f"pair_log: length counts observations and must be at least 1. Got {length}.")
     if not (a and b):
         return np.empty((a, b))
-    strides = (n * b * m, b * m, m, 1)
-    turned = _turned(n, m)
-    if turned:
-        left, right, strides = right, left, (*strides[2:], *strides[:2])
-    lanes = max(n, m) <= LANES
-    shape = (len(left.start), len(right.start))
-    block = Block(
-        left=left,
-        units=_pack_lanes(right) if lanes else _pack_tiles(right),
-        psi=np.ascontiguousarray(psi, dtype=np.float64).reshape(-1),
-        strides=strides,
-        states=right.start.shape[1],
-        lanes=lanes,
-        logs=logs,
-        half=half,
-        length=length,
-        log_k=np.empty(shape),
-        redo=np.zeros(shape, dtype=np.bool_),
-    )
-    _run(block, right, n_jobs)
-    log_k = block.log_k.T if turned else block.log_k
+    if _turned(n, m):
+        log_k = _run(right, left, psi.turned(), length, half, n_jobs).T
+    else:
+        log_k = _run(left, right, psi, length, half, n_jobs)
     if np.isnan(log_k).any():
         row, column = np.argwhere(np.isnan(log_k))[0]
         raise ValueError(
@@ -107,22 +153,68 @@ def _pairs(left: PairSide, right: PairSide | None, psi: Floats, length: int, log
     return log_k
 
 
-def _run(block: Block, right: PairSide, n_jobs: int | None) -> None:
-    """Set log k of a block by threads over bins of rows, then in logarithms where underflow may have spoilt it."""
-    bounds = _row_bounds(len(block.left.start), effective_n_jobs(n_jobs), block.half)
+def _run(left: PairSide, right: PairSide, psi: _Psi, length: int, half: bool, n_jobs: int | None) -> Floats:
+    """Return log k by threads over bins of rows, done again in logarithms where underflow may have spoilt it."""
+    (a, n), (b, m), count = left.start.shape, right.start.shape, psi.first.shape[-1]
+    lanes = max(n, m) <= LANES
+    cheap = 0 < count <= n + m and length > 2
+    records = _records(left, psi.first, cheap)
+    units = (_in_lanes if lanes else _in_tiles)(records if half else _records(right, psi.second, cheap))
+    block = Block(
+        left=records.reshape(a, -1),
+        right=units.reshape(len(units), -1),
+        factors=count,
+        cheap=cheap,
+        lanes=lanes,
+        half=half,
+        length=length,
+        log_k=np.empty((a, b)),
+        redo=np.zeros((a, b), dtype=np.bool_),
+    )
+    bounds = _row_bounds(a, effective_n_jobs(n_jobs), half)
     if len(bounds) == 2:
-        run_rows(block, *bounds)
+        _run_rows(block, psi, bounds[0], bounds[1])
     else:
         # Not joblib's threads: waiting for these takes ten milliseconds.
         with ThreadPoolExecutor(len(bounds) - 1) as pool:
-            list(pool.map(run_rows, itertools.repeat(block), bounds[:-1], bounds[1:]))
+            list(pool.map(partial(_run_rows, block, psi), bounds[:-1], bounds[1:]))
     if block.redo.any():
-        pairs = np.argwhere(np.triu(block.redo) if block.half else block.redo)
-        with np.errstate(divide="ignore"):
-            one, other = (PairSide(*(np.log(part) for part in side)) for side in (block.left, right))
-        redo_pairs(one, other, block.psi, block.strides, block.logs, block.length, pairs, block.log_k)
-    if block.half:
+        _redo(left, right, psi, length, np.argwhere(np.triu(block.redo) if half else block.redo), block.log_k)
+    if half:
         mirror(block.log_k)
+    return block.log_k
+
+
+def _run_rows(block: Block, psi: _Psi, first: int, last: int) -> None:
+    """Set log k and redo in some rows of a block, fetching ψ from a table for a rectangle at a time."""
+    (_, n, b, m), units = psi.shape, len(block.right)
+    width = m * W if block.lanes else _padded(m)
+    room, tile = new_room(n, m, width), tile_of(n, width // W, block.lanes)
+    if psi.table is None:
+        run_items(block, (first, last), (0, units), np.empty(0), np.empty(0), room, tile)
+        return
+    size = n * width
+    many = max(1, BATCH // size)
+    wide = min(units, many)
+    high = min(last - first, max(1, many // wide))
+    items, scales = aligned(high * wide * size), aligned(high * wide * SCALES)
+    flat, strides = psi.table.ravel(order="K"), tuple(step // psi.table.itemsize for step in psi.table.strides)
+    for row in range(first, last, high):
+        rows = (row, min(row + high, last))
+        for unit in range(row // (W if block.lanes else 1) if block.half else 0, units, wide):
+            some = (unit, min(unit + wide, units))
+            fetch(flat, strides, (n, m, width, b), psi.logs, block.lanes, block.half, rows, some, items, scales)
+            run_items(block, rows, some, items, scales, room, tile)
+
+
+def _redo(left: PairSide, right: PairSide, psi: _Psi, length: int, pairs: NDArray[np.int64], log_k: Floats) -> None:
+    """Set log k of the listed pairs in logarithms."""
+    step = max(1, AGAIN // (left.start.shape[1] * right.start.shape[1]))
+    with np.errstate(divide="ignore"):
+        one, other = (PairSide(*(np.log(part) for part in side)) for side in (left, right))
+        for low in range(0, len(pairs), step):
+            some = pairs[low : low + step]
+            redo_pairs(one, other, np.ascontiguousarray(psi.logs_of(some)), length, some, log_k)
 
 
 def _turned(n: int, m: int) -> bool:
@@ -157,24 +249,30 @@ def _contiguous(side: PairSide) -> PairSide:
     return PairSide(start, transitions, end)
 
 
-def _pack_lanes(side: PairSide) -> Units:
-    """Return units of eight models, state by state: (u, m, 8) flat; the last model fills up the last unit."""
-    b, m = side.start.shape
+def _records(side: PairSide, factors: Floats, cheap: bool) -> Floats:
+    """Return the records of the models, (a, rows, n); factors F: (a, n, k)."""
+    a, n = side.start.shape
+    parts = [side.start[:, None], side.transitions, side.end[:, None], factors.transpose(0, 2, 1)]
+    if cheap:
+        parts.append(np.einsum("aij,aik->akj", side.transitions, side.start[:, :, None] * factors))
+        parts.append(np.einsum("aij,ajk->aki", side.transitions, side.end[:, :, None] * factors))
+    records = aligned(a, sum(part.shape[1] for part in parts), n)
+    return np.concatenate(parts, axis=1, out=records)
+
+
+def _in_lanes(records: Floats) -> Floats:
+    """Return units of eight models, (u, rows, m, 8); the last model fills up the last unit."""
+    b, rows, m = records.shape
     index = np.minimum(np.arange(_padded(b)), b - 1).reshape(-1, W)
-    start, end = aligned(len(index), m, W), aligned(len(index), m, W)
-    transitions = aligned(len(index), m, m, W)
-    start[:] = side.start[index].transpose(0, 2, 1)
-    transitions[:] = side.transitions[index].transpose(0, 2, 3, 1)
-    end[:] = side.end[index].transpose(0, 2, 1)
-    return Units(*(part.reshape(len(index), -1) for part in (start, transitions, end)))
+    units = aligned(len(index), rows, m, W)
+    units[:] = records[index].transpose(0, 2, 3, 1)
+    return units
 
 
-def _pack_tiles(side: PairSide) -> Units:
-    """Return the models with their states padded by zeros to a multiple of eight: (b, width) and (b, m width)."""
-    b, m = side.start.shape
-    width = _padded(m)
-    units = Units(aligned(b, width), aligned(b, m * width), aligned(b, width))
-    for part, source in zip(units, side):
-        part[:] = 0.0
-        part.reshape(*source.shape[:-1], width)[..., :m] = source
+def _in_tiles(records: Floats) -> Floats:
+    """Return the models with their states padded by zeros to a multiple of eight, (b, rows, width)."""
+    b, rows, m = records.shape
+    units = aligned(b, rows, _padded(m))
+    units[..., :m] = records
+    units[..., m:] = 0.0
     return units

@@ -1,14 +1,13 @@
-"""Beginning, convergence and end of the state-pair recursion for the items of a batch."""
+"""Beginning, convergence and end of the state-pair recursion of an item."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from genkern.core.jit import jit
+from genkern.core.jit import kernel
 from genkern.core.pairs_plain import log_or_never
 from genkern.core.pairs_steps import VANISHED, total
+from genkern.core.pairs_types import DONE, EXPONENT, GROWTH, LOST, READY, REDO, RESULT, SPARE, UNIT
 from genkern.core.simd import (
     W,
     any_lane,
@@ -31,77 +30,85 @@ DOUBTFUL = -600.0  # log k relative to the largest ψ below which entries of ψ 
 LN2 = math.log(2.0)
 
 
-@jit
-def begin(left, right, batch, items):
-    """Set φ = (π π′ᵀ) ∘ ψ and a fresh state; left: π (r, n); right: π′ (u, width)."""
-    n, size, units, width = left.shape[1], batch.phi.shape[1], right.shape[0], right.shape[1]
-    for item in items:
-        row, unit = item // units, item % units
-        for i in range(n):
-            p = broadcast(element(left, row * n + i))
-            for at in range(0, width, W):
-                here = item * size + i * width + at
-                store(batch.phi, here, p * load(right, unit * width + at) * load(batch.psi, here))
-        store(batch.exponent, item * W, zero())
-        store(batch.redo, item * W, zero())
-        store(batch.done, item * W, zero())
+@kernel
+def begin(left, a, right, b, room):
+    """Set φ_1 = (π π′ᵀ) ∘ ψ; π stands at left[a], π′ at right[b]."""
+    x = room.numbers
+    for i in range(room.rows):
+        p = broadcast(element(left, a + i))
+        for at in range(i * room.width, (i + 1) * room.width, W):
+            value = p * load(right, b + at - i * room.width)
+            store(x, room.phi + at, value * load(x, room.psi + at))
 
 
-@jit
-def watch(batch, items, lanes):
+@kernel
+def scale_as_psi(room, first):
+    """Multiply what starts there by what ψ was multiplied by, which mostly is one."""
+    x = room.numbers
+    unit = load(x, UNIT)
+    if any_lane(less(unit, broadcast(1.0))) or any_lane(less(broadcast(1.0), unit)):
+        for at in range(first, first + room.rows * room.width, W):
+            store(x, at, load(x, at) * unit)
+
+
+@kernel
+def watch(room, lanes):
     """Compare φ with the one a step before: set its growth, and mark as ready the lanes where it settled.
 
     Returns whether there are any.
     """
-    size = batch.phi.shape[1]
-    found = False
+    a, size = room.numbers, room.rows * room.width
     one = broadcast(1.0)
-    for item in items:
-        before = total(batch.old, item * size, (item + 1) * size, lanes)
-        after = total(batch.phi, item * size, (item + 1) * size, lanes)
-        dead = less(before, broadcast(NOTHING))
-        old_unit = select(dead, zero(), one / before)
-        new_unit = select(dead, zero(), one / after)
-        change, growing = zero(), zero()
-        for at in range(item * size, (item + 1) * size, W):
-            old = load(batch.old, at) * old_unit
-            new = load(batch.phi, at) * new_unit
-            change = maximum(change, maximum(new - old, old - new))
-            growing = maximum(growing, multiply_add(broadcast(-1.0 - GROWING), old, new))
-        settled = select(less(broadcast(SETTLED), change), zero(), one)
-        settled = select(less(broadcast(NOTHING), growing), zero(), settled)
-        if not lanes:
-            settled = select(less(broadcast(horizontal_sum(settled)), broadcast(W - 0.5)), zero(), one)
-        store(batch.growth, item * W, after / before)
-        settled = select(less(load(batch.done, item * W), one), settled, zero())
-        found |= any_lane(less(zero(), settled))
-        store(batch.ready, item * W, settled)
-    return found
+    before, after = total(room, room.old, lanes), total(room, room.phi, lanes)
+    dead = less(before, broadcast(NOTHING))
+    old_unit = select(dead, zero(), one / before)
+    new_unit = select(dead, zero(), one / after)
+    change, growing = zero(), zero()
+    for at in range(0, size, W):
+        old = load(a, room.old + at) * old_unit
+        new = load(a, room.phi + at) * new_unit
+        change = maximum(change, maximum(new - old, old - new))
+        growing = maximum(growing, multiply_add(broadcast(-1.0 - GROWING), old, new))
+    settled = select(less(broadcast(SETTLED), change), zero(), one)
+    settled = select(less(broadcast(NOTHING), growing), zero(), settled)
+    if not lanes:
+        settled = select(less(broadcast(horizontal_sum(settled)), broadcast(W - 0.5)), zero(), one)
+    store(a, GROWTH, after / before)
+    settled = select(less(load(a, DONE), one), settled, zero())
+    store(a, READY, settled)
+    return any_lane(less(zero(), settled))
 
 
-@jit
-def close(left, right, batch, items, lanes, step, remaining):
-    """Set the results where they are ready; left, right: end weights; step: steps done; remaining: to be done."""
-    n, size, units, width = left.shape[1], batch.phi.shape[1], right.shape[0], right.shape[1]
+@kernel
+def end(left, a, right, b, room):
+    """Return Σ e_i e′_j φ_ij; e stands at left[a], e′ at right[b]."""
+    x = room.numbers
+    s = zero()
+    for i in range(room.rows):
+        t = zero()
+        for at in range(0, room.width, W):
+            t = multiply_add(load(right, b + at), load(x, room.phi + i * room.width + at), t)
+        s = multiply_add(broadcast(element(left, a + i)), t, s)
+    return s
+
+
+@kernel
+def close(s, room, lanes, step, remaining):
+    """Set the results where they are ready; s: Σ e e′ φ; step: steps done; remaining: to be done. Say if all stand."""
+    a = room.numbers
     # A step multiplies the sum of what is lost by at most n m, as no entry of A, A′ or ψ is above one.
-    doubtful = DOUBTFUL + (step + 1) * math.log(n * (width // W if lanes else width))
-    ends = np.empty(W)
-    for item in items:
-        row, unit = item // units, item % units
-        s = zero()
-        for i in range(n):
-            t = zero()
-            for at in range(0, width, W):
-                t = multiply_add(load(right, unit * width + at), load(batch.phi, item * size + i * width + at), t)
-            s = multiply_add(broadcast(element(left, row * n + i)), t, s)
-        store(ends, 0, s if lanes else broadcast(horizontal_sum(s)))
-        for k in range(W):
-            if batch.ready[item, k] == 0.0:
-                continue
-            log_k = log_or_never(ends[k]) + batch.exponent[item, k] * LN2
-            if ends[k] < VANISHED or (batch.lost[item, k] > 0.0 and log_k < doubtful):
-                batch.redo[item, k] = 1.0
+    doubtful = DOUBTFUL + (step + 1) * math.log(room.rows * room.states)
+    store(a, SPARE, s if lanes else broadcast(horizontal_sum(s)))
+    all_done = True
+    for k in range(W):
+        if a[READY + k] > 0.0:
+            value = a[SPARE + k]
+            log_k = log_or_never(value) + a[EXPONENT + k] * LN2
+            if value < VANISHED or (a[LOST + k] > 0.0 and log_k < doubtful):
+                a[REDO + k] = 1.0
             if remaining > 0:
-                log_k += remaining * log_or_never(batch.growth[item, k])
-            batch.result[item, k] = log_k
-            batch.done[item, k] = 1.0
+                log_k += remaining * log_or_never(a[GROWTH + k])
+            a[RESULT + k] = log_k
+            a[DONE + k] = 1.0
+        all_done &= a[DONE + k] > 0.0
+    return all_done

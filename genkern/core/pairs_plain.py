@@ -95,15 +95,10 @@ def pair_log_plain(left, right, log_psi, length):
 
 
 @jit
-def redo_pairs(left, right, psi, strides, logs, length, pairs, log_k):
-    """Set log k, (a, b), of the listed pairs, (p, 2); left, right: logarithms of two PairSides; psi: flat."""
-    n, m = left.start.shape[1], right.start.shape[1]
-    log_psi = np.empty((n, m))
-    for row, column in pairs:
-        for i in range(n):
-            for j in range(m):
-                at = row * strides[0] + i * strides[1] + column * strides[2] + j * strides[3]
-                log_psi[i, j] = psi[at] if logs else log_or_never(psi[at])
+def redo_pairs(left, right, log_psi, length, pairs, log_k):
+    """Set log k, (a, b), of the listed pairs, (p, 2); left, right: logarithms of two PairSides; log_psi: (p, n, m)."""
+    for k in range(len(pairs)):
+        row, column = pairs[k]
         one = PairSide(left.start[row], left.transitions[row], left.end[row])
         other = PairSide(right.start[column], right.transitions[column], right.end[column])
-        log_k[row, column] = pair_log_plain(one, other, log_psi, length)
+        log_k[row, column] = pair_log_plain(one, other, log_psi[k], length)

@@ -1,4 +1,4 @@
-"""The elementary kernel ψ of the items of a batch: fetched into their layout, scaled to a maximum near one."""
+"""The elementary kernel ψ: fetched from tables into the layout of items, and scaled to a maximum near one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from genkern.core.exponential import LOWEST, exp
-from genkern.core.jit import jit
+from genkern.core.jit import kernel
+from genkern.core.pairs_types import LOST, SCALES, SHIFT, UNIT
 from genkern.core.simd import (
     W,
     any_lane,
@@ -27,99 +28,116 @@ SMALL, LARGE = 2.0**-64, 2.0**64  # values whose largest lies within them are le
 SMALLEST = 2.0**-1022  # normal number
 
 
-@jit
-def fetch_lanes(psi, strides, corner, shape, items, out):
-    """Copy ψ of a row and eight columns into an item, as (n, m, 8).
+@kernel
+def fetch(table, strides, shape, logs, lanes, half, rows, units, psi, scales):
+    """Copy ψ of a rectangle of items and scale it.
 
-    psi: flat; strides: of its rows, their states, columns, their states; corner: first row, first column, number
-    of columns, the last of which is repeated as needed; shape: units, n, m; out: (items, n * m * 8).
+    table: flat; strides: of its rows, their states, columns, their states; shape: n, m, the width of rows of ψ, and the
+    number of columns; logs: the table holds log ψ; half: items left of the diagonal are left out; rows, units: first
+    and last; psi: (items, n * width), flat, set; scales: (items, SCALES), flat, set.
     """
-    units, n, m = shape
-    for item in items:
-        column = corner[1] + item % units * W
-        base, at = (corner[0] + item // units) * strides[0] + column * strides[2], item * out.shape[1]
-        if column + W <= corner[2]:
-            for i in range(n):
-                for j in range(m):
-                    store(out, at, gather(psi, base + i * strides[1] + j * strides[3], strides[2]))
-                    at += W
-            continue
-        for k in range(W):
-            first = base + (min(column + k, corner[2] - 1) - column) * strides[2]
-            for i in range(n):
-                for j in range(m):
-                    out[item, (i * m + j) * W + k] = element(psi, first + i * strides[1] + j * strides[3])
+    group, size = W if lanes else 1, shape[0] * shape[2]
+    item = 0
+    for row in range(rows[0], rows[1]):
+        for unit in range(units[0], units[1]):
+            if not half or (unit + 1) * group > row:
+                if lanes:
+                    _fetch_lanes(table, strides, shape, row, unit * W, psi, item * size)
+                else:
+                    _fetch_tiles(table, strides, shape, row, unit, -np.inf if logs else 0.0, psi, item * size)
+                if logs:
+                    _scale_logs(psi, item * size, size, scales, item * SCALES, lanes)
+                else:
+                    scale_values(psi, item * size, size, scales, item * SCALES, lanes)
+            item += 1
 
 
-@jit
-def fetch_tiles(psi, strides, corner, shape, items, out):
-    """Copy ψ of one pair into an item, as (n, width) of which the first m are set; see fetch_lanes."""
-    units, n, m = shape
-    width = out.shape[1] // n
-    for item in items:
-        base = (corner[0] + item // units) * strides[0] + (corner[1] + item % units) * strides[2]
+@kernel
+def _fetch_lanes(table, strides, shape, row, column, psi, at):
+    """Copy ψ of a row and eight columns, of which the last is repeated as needed, as (n, m, 8)."""
+    base = row * strides[0] + column * strides[2]
+    n, m, _, columns = shape
+    if column + W <= columns:
         for i in range(n):
             for j in range(m):
-                out[item, i * width + j] = element(psi, base + i * strides[1] + j * strides[3])
+                store(psi, at, gather(table, base + i * strides[1] + j * strides[3], strides[2]))
+                at += W
+        return
+    for k in range(W):
+        first = base + (min(column + k, columns - 1) - column) * strides[2]
+        for i in range(n):
+            for j in range(m):
+                psi[at + (i * m + j) * W + k] = element(table, first + i * strides[1] + j * strides[3])
 
 
-@jit
-def spread(v):
-    """Return the largest of eight numbers in all lanes."""
-    room = np.empty(W)
-    store(room, 0, v)
-    top = room[0]
+@kernel
+def _fetch_tiles(table, strides, shape, row, column, nothing, psi, at):
+    """Copy ψ of one pair as (n, width), where the first m numbers of a row are set and the others nothing."""
+    base = row * strides[0] + column * strides[2]
+    n, m, width, _ = shape
+    for i in range(n):
+        for j in range(width):
+            here = base + i * strides[1] + j * strides[3]
+            psi[at + i * width + j] = element(table, here) if j < m else nothing
+
+
+@kernel
+def spread(v, a, spare):
+    """Return the largest of eight numbers in all lanes; there is room for a vector at a[spare]."""
+    store(a, spare, v)
+    top = element(a, spare)
     for k in range(1, W):
-        top = max(top, room[k])
+        top = max(top, element(a, spare + k))
     return broadcast(top)
 
 
-@jit
-def largest(a, first, last, lanes):
-    """Return the largest vector of a[first:last], of all lanes where these belong to one model."""
-    top = load(a, first)
-    for at in range(first + W, last, W):
-        top = maximum(top, load(a, at))
-    return top if lanes else spread(top)
+@kernel
+def largest(psi, first, size, lanes, a, spare):
+    """Return the largest vector of ψ, of all lanes where these belong to one model; a[spare] has room for a vector."""
+    last = first + size - W
+    # Two do not wait for each other.
+    top, other = load(psi, first), load(psi, last)
+    for at in range(first, last, 2 * W):
+        top, other = maximum(top, load(psi, at)), maximum(other, load(psi, at + W))
+    top = maximum(top, other)
+    return top if lanes else spread(top, a, spare)
 
 
-@jit
-def scale_logs(batch, items, lanes):
+@kernel
+def _scale_logs(psi, first, size, scales, to, lanes):
     """Replace log ψ by exp(log ψ - shift), the shift being the largest entry."""
-    size = batch.psi.shape[1]
     never = broadcast(-np.inf)
     one = broadcast(1.0)
-    for item in items:
-        first = item * size
-        top = largest(batch.psi, first, first + size, lanes)
-        top = select(less(never, top), top, zero())
-        lost = zero()
-        for at in range(first, first + size, W):
-            x = load(batch.psi, at) - top
-            lost = select(less(x, broadcast(LOWEST)), select(less(never, x), one, lost), lost)
-            store(batch.psi, at, exp(x))
-        store(batch.shift, item * W, top)
-        store(batch.lost, item * W, lost if lanes else spread(lost))
+    top = largest(psi, first, size, lanes, scales, to)
+    top = select(less(never, top), top, zero())
+    lost = zero()
+    for at in range(first, first + size, W):
+        x = load(psi, at) - top
+        lost = select(less(x, broadcast(LOWEST)), select(less(never, x), one, lost), lost)
+        store(psi, at, exp(x))
+    lost = lost if lanes else spread(lost, scales, to)
+    store(scales, to + SHIFT, top)
+    store(scales, to + UNIT, one)
+    store(scales, to + LOST, lost)
 
 
-@jit
-def scale_values(batch, items, lanes):
+@kernel
+def scale_values(psi, first, size, scales, to, lanes):
     """Divide ψ by a power of two where its largest entry is far from one."""
-    size = batch.psi.shape[1]
     one = broadcast(1.0)
-    for item in items:
-        first = item * size
-        top = largest(batch.psi, first, first + size, lanes)
-        power = select(less(top, broadcast(SMALL)), power_of_two(top), one)
-        power = select(less(broadcast(LARGE), top), power_of_two(top), power)
-        # Zero has no power of two, nor has a number too small to be normal.
-        power = select(less(power, broadcast(SMALLEST)), one, power)
-        store(batch.shift, item * W, zero())
-        store(batch.lost, item * W, zero())
-        if any_lane(less(power, one)) or any_lane(less(one, power)):
-            inverse = one / power
-            for at in range(first, first + size, W):
-                store(batch.psi, at, load(batch.psi, at) * inverse)
-            store(batch.shift, item * W, power)
-            for k in range(W):
-                batch.shift[item, k] = math.log(batch.shift[item, k])
+    top = largest(psi, first, size, lanes, scales, to)
+    power = select(less(top, broadcast(SMALL)), power_of_two(top), one)
+    power = select(less(broadcast(LARGE), top), power_of_two(top), power)
+    # Zero has no power of two, nor has a number too small to be normal.
+    power = select(less(power, broadcast(SMALLEST)), one, power)
+    store(scales, to + SHIFT, zero())
+    store(scales, to + UNIT, one)
+    store(scales, to + LOST, zero())
+    if any_lane(less(power, one)) or any_lane(less(one, power)):
+        unit = one / power
+        for at in range(first, first + size, W):
+            store(psi, at, load(psi, at) * unit)
+        store(scales, to + UNIT, unit)
+        store(scales, to + SHIFT, power)
+        for k in range(to + SHIFT, to + SHIFT + W):
+            scales[k] = math.log(scales[k])

@@ -1,4 +1,4 @@
-"""Steps φ ← [Aᵀ φ A′] ∘ ψ of the state-pair recursion for the items of a batch.
+"""Steps φ ← [Aᵀ φ A′] ∘ ψ of the state-pair recursion of an item.
 
 A vector holds, in the lane layout, one pair of states of eight right-hand models and φ is (n, m, 8); in the tile
 layout, eight states of one right-hand model and φ is (n, columns, 8). The two products of a step keep a tile of
@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from genkern.core.jit import jit
+from numba.extending import overload
+
+from genkern.core.jit import UNCACHED, kernel
+from genkern.core.pairs_types import EXPONENT, REDO, SPARE
 from genkern.core.simd import (
     W,
     any_lane,
@@ -39,168 +42,211 @@ from genkern.core.tiles import (
     zeros,
 )
 
-RESCALE = 4  # steps between two looks at the size of φ
+RESCALE = 8  # steps between two looks at the size of φ
 SMALL, LARGE = 2.0**-64, 2.0**64  # a sum of φ within them is left alone
 VANISHED = 2.0**-700  # below it entries that matter may have underflowed between two looks
-SIZES = (5, 4, 3, 2, 1)  # of tiles: few, as each pair of them is compiled by itself
-WHOLE = 16  # vectors of φ up to which no loop pays, whether all stay in registers or some do not
+# Rows and columns of tiles: few, as the recursion is compiled for each
+SHAPES = ((1, 1), (4, 1), (1, 2), (2, 2), (3, 2), (2, 3), (3, 3), (1, 4), (2, 4), (3, 4), (1, 5), (2, 5), (5, 5))
+STORES = 0.016  # what each vector of a tile beyond eight costs, measured
+WHOLE, WIDE = 16, 5  # vectors of φ, and columns, up to which no loop pays, whether all stay in registers or some do not
+
+
+class Whole(NamedTuple):
+    """The lane layout with φ as one tile: tuples as long as it has rows and columns of vectors."""
+
+    rows: tuple[float, ...]
+    columns: tuple[float, ...]
+
+
+class Lanes(NamedTuple):
+    """The lane layout: tuples as long as tiles of φ have rows and columns of vectors."""
+
+    rows: tuple[float, ...]
+    columns: tuple[float, ...]
+
+
+class Tiles(NamedTuple):
+    """The tile layout: tuples as long as tiles of φ have rows and columns of vectors."""
+
+    rows: tuple[float, ...]
+    columns: tuple[float, ...]
 
 
 @cache
-def tile_sizes(rows: int, columns: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return two tuples, as long as tiles of φ have rows and columns of vectors: those that take the least time."""
+def tile_of(rows: int, columns: int, lanes: bool) -> Whole | Lanes | Tiles:
+    """Return the tile that takes the least time for φ of so many rows and columns of vectors."""
 
     def cost(tile: tuple[int, int]) -> float:
-        # All products, some of them twice, and the loads that they need.
-        done = -(-rows // tile[0]) * tile[0] * -(-columns // tile[1]) * tile[1]
-        return done * (1.0 + 0.5 * (1.0 / tile[0] + 1.0 / tile[1]))
+        # All products, some of them twice, and the loads that they need; many stores at once make the next tile wait,
+        # and few sums wait for themselves.
+        size = math.prod(tile)
+        done = -(-rows // tile[0]) * -(-columns // tile[1]) * size
+        loads = 0.5 * (1.0 / tile[0] + 1.0 / tile[1])
+        return done * (1.0 + loads) * (1.0 + STORES * max(0, size - 8)) * max(1.0, 4.0 / size)
 
-    fitting = [(r, c) for r in SIZES for c in SIZES if r <= rows and c <= columns and r * c <= TILE]
-    best = min(fitting, key=cost)
-    return (0.0,) * best[0], (0.0,) * best[1]
+    if lanes and rows * columns <= WHOLE and columns <= WIDE:
+        return Whole((0.0,) * rows, (0.0,) * columns)
+    best = min(
+        (tile for tile in SHAPES if tile[0] <= rows and tile[1] <= columns and math.prod(tile) <= TILE), key=cost
+    )
+    return (Lanes if lanes else Tiles)((0.0,) * best[0], (0.0,) * best[1])
 
 
-def steps_of(rows: int, columns: int, lanes: bool) -> tuple[Any, Any, Any]:
-    """Return the function that takes the steps, and its last two arguments, for φ of so many rows and columns."""
-    if lanes and rows * columns <= WHOLE and columns <= SIZES[0]:
-        return advance_whole, (0.0,) * rows, (0.0,) * columns
-    return advance_lanes if lanes else advance_tiles, *tile_sizes(rows, columns)
-
-
-@jit
-def total(a, first, last, lanes):
-    """Return the sum of the vectors of a[first:last], over all lanes where these belong to one model."""
-    s = zero()
-    for at in range(first, last, W):
-        s = s + load(a, at)
+@kernel
+def total(room, first, lanes):
+    """Return the sum of the vectors of φ, or what else starts there, over all lanes where these belong to one model."""
+    # Four sums do not wait for each other.
+    s0, s1, s2, s3 = zero(), zero(), zero(), zero()
+    last = first + room.rows * room.width
+    for at in range(first, last - 3 * W, 4 * W):
+        s0 = s0 + load(room.numbers, at)
+        s1 = s1 + load(room.numbers, at + W)
+        s2 = s2 + load(room.numbers, at + 2 * W)
+        s3 = s3 + load(room.numbers, at + 3 * W)
+    for at in range(last - (last - first) % (4 * W), last, W):
+        s0 = s0 + load(room.numbers, at)
+    s = (s0 + s1) + (s2 + s3)
     return s if lanes else broadcast(horizontal_sum(s))
 
 
-@jit
+@kernel
 def is_far(s):
     """Say whether a sum of φ is far from one in any lane."""
     return any_lane(less(s, broadcast(SMALL))) or any_lane(less(broadcast(LARGE), s))
 
 
-@jit
-def rescale(batch, item, s):
+@kernel
+def rescale(room, s):
     """Divide φ by the power of two in its sum s, in the lanes where that is far from one."""
-    size = batch.phi.shape[1]
+    a = room.numbers
     far = select(less(s, broadcast(SMALL)), s, broadcast(1.0))
     far = select(less(broadcast(LARGE), s), s, far)
     gone = less(far, broadcast(VANISHED))
     power = select(gone, broadcast(1.0), power_of_two(far))
-    for at in range(item * size, (item + 1) * size, W):
-        store(batch.phi, at, load(batch.phi, at) * (broadcast(1.0) / power))
-    store(batch.redo, item * W, select(gone, broadcast(1.0), load(batch.redo, item * W)))
-    store(batch.old, item * size, power)
+    for at in range(room.phi, room.phi + room.rows * room.width, W):
+        store(a, at, load(a, at) * (broadcast(1.0) / power))
+    store(a, REDO, select(gone, broadcast(1.0), load(a, REDO)))
+    store(a, SPARE, power)
     for k in range(W):
-        batch.exponent[item, k] += math.frexp(batch.old[item, k])[1] - 1
+        a[EXPONENT + k] += math.frexp(a[SPARE + k])[1] - 1
 
 
-@jit
-def copy(a, b, first, last):
-    """Set b[first:last] = a[first:last]."""
-    for at in range(first, last, W):
-        store(b, at, load(a, at))
+@kernel
+def keep(room):
+    """Copy φ to where the one before is kept."""
+    for at in range(0, room.rows * room.width, W):
+        store(room.numbers, room.old + at, load(room.numbers, room.phi + at))
 
 
-@jit
-def advance_whole(left, right, batch, items, span, rows, columns):
-    """Take ``span`` steps in the lane layout with φ as one tile, and keep φ of the last but one.
+@kernel
+def multiply(left, a, right, b, count, room, by, out, tile):
+    """Set (n, columns, 8) at ``out`` to Σ_s left[a + s n + i] right[b + s width + j] over so many rows s.
 
-    left: A (r, n, n); right: A′ (u, m * m * 8); rows, columns: tuples of lengths n and m.
+    It is multiplied by what stands at ``by``, unless that is negative.
     """
-    n, units, size = len(rows), right.shape[0], batch.phi.shape[1]
-    width = len(columns) * W
-    for item in items:
-        a, b, p = item // units * n * n, item % units * len(columns) * width, item * size
-        x = load_tile(rows, columns, batch.phi, p)
-        for step in range(span):
-            if step % RESCALE == 0:
-                t = sum_tile(x)
-                if is_far(t):
-                    store_tile(batch.phi, p, width, rows, x)
-                    rescale(batch, item, t)
-                    x = load_tile(rows, columns, batch.phi, p)
-            if step == span - 1:
-                store_tile(batch.old, p, width, rows, x)
-            y = from_right(from_left(x, rows, left, a), rows, right, b)
-            x = multiply_tile(y, rows, batch.psi, p, width)
-        store_tile(batch.phi, p, width, rows, x)
+    rows, columns, n, width = tile.rows, tile.columns, room.rows, room.width
+    for row in range(0, n, len(rows)):
+        i = min(row, n - len(rows))
+        for column in range(0, width, len(columns) * W):
+            c = min(column, width - len(columns) * W)
+            x = zeros(rows, columns)
+            for s in range(count):
+                x = add_numbers(x, rows, left, a + s * n + i, 1, right, b + s * width + c)
+            at = i * width + c
+            if by >= 0:
+                x = multiply_tile(x, rows, room.numbers, by + at, width)
+            store_tile(room.numbers, out + at, width, rows, x)
 
 
-@jit
-def advance_lanes(left, right, batch, items, span, rows, columns):
-    """Take ``span`` steps in the lane layout, and keep φ of the last but one.
+def _advance_whole(left, a, right, b, room, span, kept, tile):
+    """Take the steps with all of φ in registers."""
+    rows, columns, width = tile.rows, tile.columns, room.width
+    numbers, phi, psi = room.numbers, room.phi, room.psi
+    x = load_tile(rows, columns, numbers, phi)
+    for step in range(span):
+        if step % RESCALE == 0:
+            t = sum_tile(x)
+            if is_far(t):
+                store_tile(numbers, phi, width, rows, x)
+                rescale(room, t)
+                x = load_tile(rows, columns, numbers, phi)
+        if kept and step == span - 1:
+            store_tile(numbers, room.old, width, rows, x)
+        y = from_right(from_left(x, rows, left, a), rows, right, b)
+        x = multiply_tile(y, rows, numbers, psi, width)
+    store_tile(numbers, phi, width, rows, x)
 
-    left: A (r, n, n); right: A′ (u, m * m * 8); rows, columns: tile_sizes(n, m).
-    """
-    n, units, size = left.shape[1], right.shape[0], batch.phi.shape[1]
-    width = size // n
+
+def _advance_lanes(left, a, right, b, room, span, kept, tile):
+    """Take the steps in the lane layout."""
+    rows, columns, n, width = tile.rows, tile.columns, room.rows, room.width
     m = width // W
-    phi, psi, half = batch.phi, batch.psi, batch.half
-    for item in items:
-        a, b, p = item // units * n * n, item % units * m * width, item * size
-        for step in range(span):
-            if step % RESCALE == 0:
-                t = total(phi, p, p + size, True)
-                if is_far(t):
-                    rescale(batch, item, t)
-            if step == span - 1:
-                copy(phi, batch.old, p, p + size)
-            for row in range(0, n, len(rows)):
-                i = min(row, n - len(rows))
-                for column in range(0, m, len(columns)):
-                    c = min(column, m - len(columns)) * W
-                    x = zeros(rows, columns)
-                    for s in range(n):
-                        x = add_numbers(x, rows, left, a + s * n + i, 1, phi, p + s * width + c)
-                    store_tile(half, i * width + c, width, rows, x)
-            for row in range(0, n, len(rows)):
-                i = min(row, n - len(rows))
-                for column in range(0, m, len(columns)):
-                    c = min(column, m - len(columns)) * W
-                    at = p + i * width + c
-                    x = zeros(rows, columns)
-                    for s in range(m):
-                        x = add_vectors(x, rows, half, i * width + s * W, width, right, b + s * width + c)
-                    store_tile(phi, at, width, rows, multiply_tile(x, rows, psi, at, width))
+    numbers, phi, psi, half = room.numbers, room.phi, room.psi, room.half
+    for step in range(span):
+        if step % RESCALE == 0:
+            t = total(room, phi, True)
+            if is_far(t):
+                rescale(room, t)
+        if kept and step == span - 1:
+            keep(room)
+        for row in range(0, n, len(rows)):
+            i = min(row, n - len(rows))
+            for column in range(0, m, len(columns)):
+                c = min(column, m - len(columns)) * W
+                x = zeros(rows, columns)
+                for s in range(n):
+                    x = add_numbers(x, rows, left, a + s * n + i, 1, numbers, phi + s * width + c)
+                store_tile(numbers, half + i * width + c, width, rows, x)
+        for row in range(0, n, len(rows)):
+            i = min(row, n - len(rows))
+            for column in range(0, m, len(columns)):
+                c = min(column, m - len(columns)) * W
+                at = i * width + c
+                x = zeros(rows, columns)
+                for s in range(m):
+                    x = add_vectors(x, rows, numbers, half + i * width + s * W, width, right, b + s * width + c)
+                store_tile(numbers, phi + at, width, rows, multiply_tile(x, rows, numbers, psi + at, width))
 
 
-@jit
-def advance_tiles(left, right, batch, items, span, rows, columns):
-    """Take ``span`` steps in the tile layout, and keep φ of the last but one.
+def _advance_tiles(left, a, right, b, room, span, kept, tile):
+    """Take the steps in the tile layout."""
+    rows, columns, n, width = tile.rows, tile.columns, room.rows, room.width
+    wide = width // W
+    numbers, phi, psi, half, m = room.numbers, room.phi, room.psi, room.half, room.states
+    for step in range(span):
+        if step % RESCALE == 0:
+            t = total(room, phi, False)
+            if is_far(t):
+                rescale(room, t)
+        if kept and step == span - 1:
+            keep(room)
+        for row in range(0, n, len(rows)):
+            i = min(row, n - len(rows))
+            for column in range(0, wide, len(columns)):
+                c = min(column, wide - len(columns)) * W
+                x = zeros(rows, columns)
+                for s in range(n):
+                    x = add_numbers(x, rows, left, a + s * n + i, 1, numbers, phi + s * width + c)
+                store_tile(numbers, half + i * width + c, width, rows, x)
+        for row in range(0, n, len(rows)):
+            i = min(row, n - len(rows))
+            for column in range(0, wide, len(columns)):
+                c = min(column, wide - len(columns)) * W
+                at = i * width + c
+                x = zeros(rows, columns)
+                for s in range(m):
+                    x = add_numbers(x, rows, numbers, half + i * width + s, width, right, b + s * width + c)
+                store_tile(numbers, phi + at, width, rows, multiply_tile(x, rows, numbers, psi + at, width))
 
-    left: A (r, n, n); right: A′ (u, m * columns * 8); rows, columns: tile_sizes(n, columns).
-    """
-    n, units, size = left.shape[1], right.shape[0], batch.phi.shape[1]
-    width = size // n
-    m, wide = right.shape[1] // width, width // W
-    phi, psi, half = batch.phi, batch.psi, batch.half
-    for item in items:
-        a, b, p = item // units * n * n, item % units * m * width, item * size
-        for step in range(span):
-            if step % RESCALE == 0:
-                t = total(phi, p, p + size, False)
-                if is_far(t):
-                    rescale(batch, item, t)
-            if step == span - 1:
-                copy(phi, batch.old, p, p + size)
-            for row in range(0, n, len(rows)):
-                i = min(row, n - len(rows))
-                for column in range(0, wide, len(columns)):
-                    c = min(column, wide - len(columns)) * W
-                    x = zeros(rows, columns)
-                    for s in range(n):
-                        x = add_numbers(x, rows, left, a + s * n + i, 1, phi, p + s * width + c)
-                    store_tile(half, i * width + c, width, rows, x)
-            for row in range(0, n, len(rows)):
-                i = min(row, n - len(rows))
-                for column in range(0, wide, len(columns)):
-                    c = min(column, wide - len(columns)) * W
-                    at = p + i * width + c
-                    x = zeros(rows, columns)
-                    for s in range(m):
-                        x = add_numbers(x, rows, half, i * width + s, width, right, b + s * width + c)
-                    store_tile(phi, at, width, rows, multiply_tile(x, rows, psi, at, width))
+
+_STEPS: dict[Any, Any] = {Whole: _advance_whole, Lanes: _advance_lanes, Tiles: _advance_tiles}
+
+
+def advance(left, a, right, b, room, span, kept, tile):
+    """Take so many steps; φ of the last but one may be kept; A stands at left[a], A′ at right[b]."""
+    _STEPS[type(tile)](left, a, right, b, room, span, kept, tile)
+
+
+@overload(advance, jit_options=UNCACHED)
+def _advance_compiled(left, a, right, b, room, span, kept, tile):
+    return _STEPS[tile.instance_class]

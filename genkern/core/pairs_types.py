@@ -1,4 +1,9 @@
-"""Arrays of the state-pair recursion, grouped for compiled functions."""
+"""Arrays of the state-pair recursion, grouped for compiled functions.
+
+Compiled functions find the numbers of a model in one record of rows: start, transitions, end, and, where ψ = F F′ᵀ is a
+product, the rows of Fᵀ, (Aᵀ (π ∘ F))ᵀ and (A (e ∘ F))ᵀ. A row is n numbers of a left-hand model, and a right-hand
+unit has it as vectors: of eight models side by side, or of one whose states are padded by zeros.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genkern.core.simd import W
+
 Floats = NDArray[np.float64]
+
+TRANSITIONS = 1  # the first row of them in a record
 
 
 class PairSide(NamedTuple):
@@ -22,29 +31,33 @@ class PairSide(NamedTuple):
     end: Floats  # (a, n)
 
 
-class Units(NamedTuple):
-    """Right-hand models as u units of vectors: eight models side by side, or one padded to eights of states."""
+class Room(NamedTuple):
+    """Where the recursion of one item takes place: a flat array, aligned to 64 bytes, and places in it."""
 
-    start: Floats  # (u, width), the width being columns * 8
-    transitions: Floats  # (u, m * width)
-    end: Floats  # (u, width)
+    numbers: Floats
+    psi: int  # n rows of ``width`` numbers, as the next three
+    phi: int
+    half: int  # Aᵀ φ
+    old: int  # φ one step before
+    rows: int  # n
+    width: int
+    states: int  # m
+    nowhere: int  # -1
 
 
-class Batch(NamedTuple):
-    """The recursions of r rows with u units, item ``row * u + unit``; aligned to 64 bytes."""
-
-    psi: Floats  # (r * u, n * width)
-    phi: Floats
-    old: Floats  # φ one step before
-    half: Floats  # (n * width,): Aᵀ φ
-    shift: Floats  # (r * u, 8): logarithm taken out of ψ, to be added once an observation
-    lost: Floats  # 1 where an entry of ψ vanished by that
-    exponent: Floats  # powers of two taken out of φ
-    redo: Floats  # 1 where underflow may have spoilt the result
-    growth: Floats  # of the sum of φ by the last step
-    ready: Floats  # 1 where the recursion is to be closed
-    done: Floats  # 1 where it has been, and the result stands
-    result: Floats  # log k without the shift
+# Places of vectors in a room; the first three come with ψ
+SHIFT = 0  # logarithm taken out of ψ, to be added once an observation
+UNIT = 1 * W  # what ψ was multiplied by
+LOST = 2 * W  # 1 where an entry of ψ vanished by that
+SCALES = 3 * W
+EXPONENT = 3 * W  # powers of two taken out of φ
+REDO = 4 * W  # 1 where underflow may have spoilt the result
+GROWTH = 5 * W  # of the sum of φ by the last step
+READY = 6 * W  # 1 where the recursion is to be closed
+DONE = 7 * W  # 1 where it has been, and the result stands
+RESULT = 8 * W  # log k without the shift
+SPARE = 9 * W
+ARRAYS = 10 * W
 
 
 def aligned(*shape: int) -> Floats:
@@ -55,11 +68,7 @@ def aligned(*shape: int) -> Floats:
     return room[first : first + size].reshape(shape)
 
 
-def new_batch(items: int, size: int) -> Batch:
-    """Return buffers for so many items, φ of each having so many doubles."""
-    large = {name: aligned(items, size) for name in ("psi", "phi", "old")}
-    small = ("shift", "lost", "exponent", "redo", "growth", "ready", "done", "result")
-    state = {name: aligned(items, 8) for name in small}
-    for part in state.values():
-        part.fill(0.0)
-    return Batch(**large, half=aligned(size), **state)
+def new_room(n: int, m: int, width: int) -> Room:
+    """Return the room for φ of n by m states, in n rows of so many numbers."""
+    psi, phi, half, old, last = (ARRAYS + k * n * width for k in range(5))
+    return Room(aligned(last), psi, phi, half, old, rows=n, width=width, states=m, nowhere=-1)

@@ -15,6 +15,9 @@ from genkern.core.simd import W, broadcast, load, maximum, multiply_add, store, 
 Floats = NDArray[np.float64]
 
 BLOCK = 32  # rows and columns that are mirrored at a time
+# A product with a short inner dimension is not worth waking other threads, which BLAS would do; so such products are
+# cut into pieces of so few multiplications that it does not.
+SHORT, SERIAL = 32, 1 << 18
 
 
 def gram(F: Floats) -> Floats:
@@ -28,6 +31,18 @@ def cross(F: Floats, G: Floats) -> Floats:
     """Return F Gᵀ, (n, n') for F (n, d) and G (n', d)."""
     _check_widths("cross", F, G)
     return np.ascontiguousarray(np.asarray(F, dtype=np.float64) @ np.asarray(G, dtype=np.float64).T)
+
+
+def inner_products(p: Floats, q: Floats) -> Floats:
+    """Return the inner products of rows G + (a, k) and G + (b, k), which is G + (a, b)."""
+    turned = np.swapaxes(q, -1, -2)
+    rows = max(1, SERIAL // max(1, q.shape[-2] * q.shape[-1]))
+    if p.ndim > 2 or q.shape[-1] > SHORT or rows >= len(p):
+        return p @ turned
+    sums = np.empty((len(p), len(q)))
+    for low in range(0, len(p), rows):
+        np.matmul(p[low : low + rows], turned, out=sums[low : low + rows])
+    return sums
 
 
 def rbf(F: Floats, G: Floats | None, lam: float) -> Floats:
