@@ -237,6 +237,17 @@ def test_values_of_any_size(scale, n):
     np.testing.assert_allclose(pair_log_factors(side, side, factors * root, factors * root, 50), expected, rtol=1e-13)
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 13, 17])
+def test_the_largest_entry_may_stand_anywhere(n):
+    rng = np.random.default_rng(9)
+    side = random_side(rng, 1, n)
+    for place in {0, n * n // 2, n * n - 1}:
+        log_psi = np.full(n * n, -1000.0)
+        log_psi[place] = 0.0
+        log_psi = log_psi.reshape(1, n, 1, n)
+        np.testing.assert_allclose(pair_log(side, side, log_psi, 4), plain(side, side, log_psi, 4), rtol=1e-12)
+
+
 @pytest.mark.parametrize("n", [3, 13])
 def test_disjoint_supports(n):
     rng = np.random.default_rng(2)

@@ -74,11 +74,6 @@ def _store_twin(a: Any, i: int, step: int, rows: Any, tile: Any) -> None:
     _cells(a, i, step, *shape[:2])[:] = tile.reshape(shape)
 
 
-def _multiply_twin(tile: Any, rows: Any, a: Any, i: int, step: int) -> Any:
-    """Return a tile times what stands in a flat array."""
-    return tile * _cells(a, i, step, len(rows), len(tile) // len(rows)).reshape(-1, W)
-
-
 def _outer_twin(tile: Any, rows: Any, p: Any, a: Any, i: int) -> Any:
     """Return a tile with the products of p (rows, 1 or 8) and a row of vectors added."""
     columns = len(tile) // len(rows)
@@ -142,19 +137,32 @@ add_vectors = _vectorised(
 )(_add_outer(False))
 
 
-@_vectorised(_multiply_twin)
-def multiply_tile(typingctx, tile, rows, a, i, step):
-    """Return ``tile[r, k] * a[i + r step + 8 k : i + r step + 8 k + 8]`` for all rows r and columns k."""
-    if not (_is_tile(tile) and _is_floats(a) and isinstance(i, types.Integer)):
-        return None
+def _with_array(instruction):
+    """Return the definition of add_tile or multiply_tile."""
 
-    def codegen(context, builder, sig, args):
-        places = _places(context, builder, sig.args[2:], args[2:], len(sig.args[0]), len(sig.args[1]))
-        values = [builder.load(place, align=8) for place in places]
-        result = [builder.fmul(builder.extract_value(args[0], k), value) for k, value in enumerate(values)]
-        return context.make_tuple(builder, sig.return_type, result)
+    def define(typingctx, tile, rows, a, i, step):
+        if not (_is_tile(tile) and _is_floats(a) and isinstance(i, types.Integer)):
+            return None
 
-    return tile(tile, rows, a, i, step), codegen
+        def codegen(context, builder, sig, args):
+            places = _places(context, builder, sig.args[2:], args[2:], len(sig.args[0]), len(sig.args[1]))
+            values = [builder.load(place, align=8) for place in places]
+            operation = getattr(builder, instruction)
+            result = [operation(builder.extract_value(args[0], k), value) for k, value in enumerate(values)]
+            return context.make_tuple(builder, sig.return_type, result)
+
+        return tile(tile, rows, a, i, step), codegen
+
+    return define
+
+
+# tile[r, k] + or * a[i + r step + 8 k : i + r step + 8 k + 8] for all rows r and columns k
+add_tile = _vectorised(
+    lambda tile, rows, a, i, step: tile + _cells(a, i, step, len(rows), len(tile) // len(rows)).reshape(-1, W)
+)(_with_array("fadd"))
+multiply_tile = _vectorised(
+    lambda tile, rows, a, i, step: tile * _cells(a, i, step, len(rows), len(tile) // len(rows)).reshape(-1, W)
+)(_with_array("fmul"))
 
 
 @_vectorised(_store_twin)
