@@ -18,11 +18,13 @@ from genkern.core.columns import CHUNK, PITCH, from_columns, to_columns
 from genkern.core.gaussian_missing import add_diagonal, add_full, density_diagonal, density_full
 from genkern.core.hmm_rows import aligned
 from genkern.core.hmm_types import read_only
-from genkern.core.jit import jit, kernel
+from genkern.core.jit import inlined, jit, kernel
 from genkern.core.simd import W, broadcast, element, horizontal_sum, load, multiply_add, store, zero
+from genkern.core.tiles import TILE
 
 Floats = NDArray[np.float64]
 LOG_2PI = float(np.log(2.0 * np.pi))
+PAIRED = TILE >= 16  # there are registers enough for the sums of two Gaussians at once
 
 
 class Normals(NamedTuple):
@@ -130,43 +132,80 @@ def _log_density_diagonal(forms, values, offsets, out, work):
             count = min(CHUNK, offsets[i + 1] - first)
             to_columns(values, first, count, work.points)
             for t in range(0, count, 4 * W):  # few points, so that they stay in the nearest cache
-                for k in range(n):
-                    _squares_diagonal(forms, p * n + k, t, min(count, t + 4 * W), work, k)
+                k = 0
+                while PAIRED and k + 1 < n and t + 4 * W <= count:
+                    _squares_of_two(forms, p * n + k, t, work, k)
+                    k += 2
+                for last in range(k, n):
+                    _squares_diagonal(forms, p * n + last, t, min(count, t + 4 * W), work, last)
             from_columns(work.members, first, count, out)
             for t in range(first, first + count):
                 if np.isnan(out[t, 0]):
                     density_diagonal(forms.normals, p, values, t, out)
 
 
+@inlined
+def _add_square(total, x, mean, scale):
+    """Return the total plus (x - mean)^2 scale."""
+    gap = x - mean
+    return multiply_add(gap * scale, gap, total)
+
+
+@kernel
+def _squares_of_two(forms, member, t, work, k):
+    """Fill 32 numbers from t on of rows k and k + 1 of work.members with log densities under two members."""
+    mean, scale, points, d = forms.normals.mean, forms.scale, work.points, len(work.points)
+    a, b, c, e = zero(), zero(), zero(), zero()
+    p, q, r, s = zero(), zero(), zero(), zero()
+    for j in range(d):
+        at, x = member * d + j, j * PITCH + t
+        m, v = broadcast(element(mean, at)), broadcast(element(scale, at))
+        n, w = broadcast(element(mean, at + d)), broadcast(element(scale, at + d))
+        here = load(points, x)
+        a, p = _add_square(a, here, m, v), _add_square(p, here, n, w)
+        here = load(points, x + W)
+        b, q = _add_square(b, here, m, v), _add_square(q, here, n, w)
+        here = load(points, x + 2 * W)
+        c, r = _add_square(c, here, m, v), _add_square(r, here, n, w)
+        here = load(points, x + 3 * W)
+        e, s = _add_square(e, here, m, v), _add_square(s, here, n, w)
+    _store_logs(forms, member, work, k * PITCH + t, (a, b, c, e))
+    _store_logs(forms, member + 1, work, (k + 1) * PITCH + t, (p, q, r, s))
+
+
+@inlined
+def _store_logs(forms, member, work, at, squares):
+    """Store log densities under a member, of four vectors of points at these squared distances."""
+    half, constant = broadcast(-0.5), broadcast(element(forms.constant, member))
+    a, b, c, e = squares
+    store(work.members, at, multiply_add(half, a, constant))
+    store(work.members, at + W, multiply_add(half, b, constant))
+    store(work.members, at + 2 * W, multiply_add(half, c, constant))
+    store(work.members, at + 3 * W, multiply_add(half, e, constant))
+
+
 @kernel
 def _squares_diagonal(forms, member, t, end, work, k):
     """Fill numbers t to end, at most 32, of row k of work.members with log densities under one member."""
     mean, scale, points, d = forms.normals.mean, forms.scale, work.points, len(work.points)
-    half, constant = broadcast(-0.5), broadcast(element(forms.constant, member))
     at, to = member * d, k * PITCH
     if t + 3 * W < end:  # four vectors at once: independent chains of additions, and fewer broadcasts
         a, b, c, e = zero(), zero(), zero(), zero()
         for j in range(d):
             m, s = broadcast(element(mean, at + j)), broadcast(element(scale, at + j))
             x = j * PITCH + t
-            gap = load(points, x) - m
-            a = multiply_add(gap * s, gap, a)
-            gap = load(points, x + W) - m
-            b = multiply_add(gap * s, gap, b)
-            gap = load(points, x + 2 * W) - m
-            c = multiply_add(gap * s, gap, c)
-            gap = load(points, x + 3 * W) - m
-            e = multiply_add(gap * s, gap, e)
-        store(work.members, to + t, multiply_add(half, a, constant))
-        store(work.members, to + t + W, multiply_add(half, b, constant))
-        store(work.members, to + t + 2 * W, multiply_add(half, c, constant))
-        store(work.members, to + t + 3 * W, multiply_add(half, e, constant))
+            a = _add_square(a, load(points, x), m, s)
+            b = _add_square(b, load(points, x + W), m, s)
+            c = _add_square(c, load(points, x + 2 * W), m, s)
+            e = _add_square(e, load(points, x + 3 * W), m, s)
+        _store_logs(forms, member, work, to + t, (a, b, c, e))
         return
     for rest in range(t, end, W):
         a = zero()
         for j in range(d):
-            gap = load(points, j * PITCH + rest) - broadcast(element(mean, at + j))
-            a = multiply_add(gap * broadcast(element(scale, at + j)), gap, a)
+            x = load(points, j * PITCH + rest)
+            a = _add_square(a, x, broadcast(element(mean, at + j)), broadcast(element(scale, at + j)))
+        half, constant = broadcast(-0.5), broadcast(element(forms.constant, member))
         store(work.members, to + rest, multiply_add(half, a, constant))
 
 
@@ -211,11 +250,7 @@ def _squares_full(forms, member, t, work, k):
         store(white, y + 3 * W, s)
         a, b = multiply_add(p, p, a), multiply_add(q, q, b)
         c, e = multiply_add(r, r, c), multiply_add(s, s, e)
-    half, constant, at = broadcast(-0.5), broadcast(element(forms.constant, member)), k * PITCH + t
-    store(work.members, at, multiply_add(half, a, constant))
-    store(work.members, at + W, multiply_add(half, b, constant))
-    store(work.members, at + 2 * W, multiply_add(half, c, constant))
-    store(work.members, at + 3 * W, multiply_add(half, e, constant))
+    _store_logs(forms, member, work, k * PITCH + t, (a, b, c, e))
 
 
 @kernel
@@ -289,25 +324,62 @@ def _moments_of_rows(normals, p, values, span, weights, out, g, work):
         for t in range(count):
             store(near, t * W, load(values, (first + t) * d + start))
         store(near, count * W, zero())  # what makes an odd number of rows even, with no weight
-        for k in range(n):
-            m, to = load(normals.mean, (p * n + k) * d + start), (g * n + k) * d + start
+        k = 0
+        while PAIRED and k + 1 < n:
+            one, other = _sums_of_two(normals.mean, (p * n + k) * d + start, d, near, count, work, k)
+            _add_sums(out, (g, k), start, left, near, sums, one)
+            _add_sums(out, (g, k + 1), start, left, near, sums, other)
+            k += 2
+        for last in range(k, n):
+            m = load(normals.mean, (p * n + last) * d + start)
             a, b, c, e = zero(), zero(), zero(), zero()
             for t in range(0, count, 2):
-                gap = load(near, t * W) - m
-                share = broadcast(element(work.members, k * PITCH + t)) * gap
-                a, b = a + share, multiply_add(share, gap, b)
-                gap = load(near, t * W + W) - m
-                share = broadcast(element(work.members, k * PITCH + t + 1)) * gap
-                c, e = c + share, multiply_add(share, gap, e)
-            if start == left:
-                store(out.first, to, load(out.first, to) + (a + c))
-                store(out.second, to, load(out.second, to) + (b + e))
-                continue
-            store(near, sums, a + c)
-            store(near, sums + W, b + e)
-            for j in range(left, d):
-                out.first[g, k, j] += element(near, sums + j - start)
-                out.second[g, k, j] += element(near, sums + W + j - start)
+                at = last * PITCH + t
+                a, b = _add_gap(a, b, load(near, t * W), m, broadcast(element(work.members, at)))
+                c, e = _add_gap(c, e, load(near, t * W + W), m, broadcast(element(work.members, at + 1)))
+            _add_sums(out, (g, last), start, left, near, sums, (a + c, b + e))
+
+
+@inlined
+def _add_gap(first, second, x, mean, weight):
+    """Return the two sums plus weight (x - mean) and weight (x - mean)^2."""
+    gap = x - mean
+    share = weight * gap
+    return first + share, multiply_add(share, gap, second)
+
+
+@inlined
+def _sums_of_two(mean, at, d, near, count, work, k):
+    """Return the sums of two members, rows k and k + 1 of work.members, over eight entries of all rows."""
+    m, n = load(mean, at), load(mean, at + d)
+    a, b, c, e = zero(), zero(), zero(), zero()
+    p, q, r, s = zero(), zero(), zero(), zero()
+    for t in range(0, count, 2):
+        one, other = k * PITCH + t, (k + 1) * PITCH + t
+        here = load(near, t * W)
+        a, b = _add_gap(a, b, here, m, broadcast(element(work.members, one)))
+        p, q = _add_gap(p, q, here, n, broadcast(element(work.members, other)))
+        here = load(near, t * W + W)
+        c, e = _add_gap(c, e, here, m, broadcast(element(work.members, one + 1)))
+        r, s = _add_gap(r, s, here, n, broadcast(element(work.members, other + 1)))
+    return (a + c, b + e), (p + r, q + s)
+
+
+@inlined
+def _add_sums(out, place, start, left, near, spare, sums):
+    """Add the sums of eight entries from ``start`` on to a member's moments, those before ``left`` being there."""
+    (g, k), d = place, out.first.shape[2]
+    to = (g * out.first.shape[1] + k) * d + start
+    first, second = sums
+    if start == left:
+        store(out.first, to, load(out.first, to) + first)
+        store(out.second, to, load(out.second, to) + second)
+    else:
+        store(near, spare, first)
+        store(near, spare + W, second)
+        for j in range(left, d):
+            out.first[g, k, j] += element(near, spare + j - start)
+            out.second[g, k, j] += element(near, spare + W + j - start)
 
 
 @kernel
@@ -319,12 +391,8 @@ def _add_squares(normals, member, j, count, work, out, place):
     a, b, c, e = zero(), zero(), zero(), zero()
     for t in range(0, count, W):
         weight = load(work.members, k * PITCH + t)
-        gap = load(points, j * PITCH + t) - m
-        share = weight * gap
-        a, b = a + share, multiply_add(share, gap, b)
-        gap = load(points, other * PITCH + t) - q
-        share = weight * gap
-        c, e = c + share, multiply_add(share, gap, e)
+        a, b = _add_gap(a, b, load(points, j * PITCH + t), m, weight)
+        c, e = _add_gap(c, e, load(points, other * PITCH + t), q, weight)
     out.first[g, k, j] += horizontal_sum(a)
     out.second[g, k, j] += horizontal_sum(b)
     if other > j:
