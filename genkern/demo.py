@@ -15,6 +15,7 @@ from sklearn.preprocessing import Normalizer
 from sklearn.svm import SVC
 
 from genkern import __version__, plots, recipes
+from genkern.core.jit import first_use
 from genkern.datasets import Dataset, load_japanese_vowels, load_splice_junctions
 from genkern.embed import FisherScore
 from genkern.gram import Gram
@@ -272,6 +273,7 @@ def draw(tasks: list[Task], output: Path) -> Path:
 def _compile(tasks: list[Task]) -> None:
     """Fit everything to a handful of objects, so that later times are not those of the compiler."""
     print("Compiling numerical code (long on first use only) ...", end="", flush=True)
+    first_use.told = True
     began = time.perf_counter()
     for task in tasks:
         few = subset(task.data, 60)

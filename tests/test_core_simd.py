@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -165,6 +166,31 @@ def test_an_edit_changes_the_digests_of_those_that_reach_it(monkeypatch):
     monkeypatch.setattr(jit_module, "_source", lambda name: source(name) + ("# edited" if name == "simd" else ""))
     assert jit_module.source_digest.__wrapped__("hmm_lanes") != before["hmm_lanes"]
     assert jit_module.source_digest.__wrapped__("rows") == before["rows"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_a_person_is_told_of_the_first_use(tmp_path):
+    import pty
+
+    lines = ["import numpy as np", "from genkern.core.products import mirror"]
+    lines += ["mirror(np.eye(3))", "mirror(np.ones((2, 2), 'f'))"]  # two compilations
+
+    def told(**how) -> str:
+        env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
+        run = subprocess.run([sys.executable, "-c", "\n".join(lines)], env=env, check=True, timeout=120, **how)
+        return run.stderr or ""
+
+    assert told(capture_output=True, text=True) == ""  # nobody there; now it is compiled
+    for cached in (True, False):
+        if not cached:
+            shutil.rmtree(tmp_path)
+        mine, theirs = pty.openpty()
+        os.write(theirs, b"begin\n")
+        told(stderr=theirs)
+        os.close(theirs)
+        text = os.read(mine, 4096).decode().replace("\r", "")
+        os.close(mine)
+        assert text == "begin\n" + ("" if cached else jit_module.FIRST_USE)
 
 
 def test_cache_directory_falls_back_to_a_temporary_one(tmp_path, monkeypatch):

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from genkern.core import (
     hmm_block_rows,
     hmm_blocks,
+    hmm_eights,
+    hmm_few,
     hmm_lanes,
     hmm_log,
     hmm_plan,
@@ -40,6 +42,7 @@ from genkern.core.hmm_types import (
     empty_gradients,
     n_symbols,
 )
+from genkern.core.simd import W
 
 __all__ = [
     "Chains",
@@ -54,12 +57,12 @@ __all__ = [
 
 WORTH_THREADS = 1 << 22  # positions times squared states below which starting threads costs more than they save
 
-# How each layout arranges its buffers, and its pass.
-LAYOUTS: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
-    hmm_plan.QUADS: (hmm_quads.quads_of, hmm_quads.quads_pass),
-    hmm_plan.LANES: (hmm_lanes.lanes_of, hmm_lanes.lanes_pass),
-    hmm_plan.BLOCKS: (hmm_block_rows.blocks_of, hmm_blocks.blocks_pass),
-    hmm_plan.SINGLE: (hmm_single.single_of, hmm_single.single_pass),
+# How each layout arranges its buffers.
+ARRANGE: dict[str, Callable[..., Any]] = {
+    hmm_plan.QUADS: hmm_quads.quads_of,
+    hmm_plan.LANES: hmm_lanes.lanes_of,
+    hmm_plan.BLOCKS: hmm_block_rows.blocks_of,
+    hmm_plan.SINGLE: hmm_single.single_of,
 }
 
 
@@ -199,13 +202,21 @@ def _run(
 
 def _run_task(problem: Problem, layout: str, job: Job, out: Gradients) -> None:
     """Run one layout's pass over some blocks, with buffers of its own."""
-    arrange, run = LAYOUTS[layout]
     last = job.members[-1, -1]
     steps = int(problem.offsets[last + 1] - problem.offsets[last])
-    sizes, doubles, integers = arrange(problem.start.shape[1], steps, job.derivatives, n_symbols(problem))
+    sizes, doubles, integers = ARRANGE[layout](problem.start.shape[1], steps, job.derivatives, n_symbols(problem))
     rows = hmm_rows.as_rows(problem, sizes.width)
     with np.errstate(all="ignore"):
-        run(problem, rows, job, out, sizes, hmm_rows.aligned(doubles), np.empty(integers, np.int64))
+        _pass_of(layout, sizes)(problem, rows, job, out, sizes, hmm_rows.aligned(doubles), np.empty(integers, np.int64))
+
+
+def _pass_of(layout: str, sizes: Any) -> Callable[..., None]:
+    """Return the pass of a layout: few symbols, or few states, have one of their own, compiled where it is needed."""
+    if layout == hmm_plan.QUADS:
+        return hmm_few.few_pass if sizes.few else hmm_quads.quads_pass
+    if layout == hmm_plan.BLOCKS:
+        return hmm_eights.eights_pass if sizes.width == W else hmm_blocks.blocks_pass
+    return hmm_lanes.lanes_pass if layout == hmm_plan.LANES else hmm_single.single_pass
 
 
 def _redo(problem: Problem, slots: Ints, out: Gradients, totals: bool) -> None:

@@ -1,6 +1,6 @@
 """Passes over eight sequences of one shared chain at a time, states contiguous: small matrix products.
 
-For many states; where there are at most eight, ``hmm_eights`` makes the steps. The forward and backward steps of eight
+For many states; where there are at most eight, ``hmm_eights`` has the pass. The forward and backward steps of eight
 sequences are products of an (8, n) message with the transition matrix; pair counts are products over time, gathered
 per sequence in chunks of steps.
 """
@@ -17,7 +17,6 @@ from genkern.core.hmm_block_rows import (
     row_of,
     start_row,
 )
-from genkern.core.hmm_eights import backward_eight, forward_eight
 from genkern.core.hmm_rows import LARGEST, LENGTH, OBJECT, ROWS, SMALLEST, STRIDE, enter, sum_of_shifts
 from genkern.core.hmm_states import TILE, clear, combine, copy_row, rows_times
 from genkern.core.jit import inlined, kernel
@@ -31,15 +30,9 @@ def blocks_pass(problem, rows, job, out, at, m, ints):
     bring_shared(problem, rows, at, m)
     for block in range(len(job.members)):
         enter(problem, job, block, ints, True)
-        if at.width == W:
-            forward_eight(problem, rows, at, m, ints, out)
-        else:
-            _forward(problem, rows, at, m, ints, out)
+        _forward(problem, rows, at, m, ints, out)
         if job.derivatives:
-            if at.width == W:
-                backward_eight(at, m, ints, out.emissions)
-            else:
-                _backward(at, m, ints, out.emissions)
+            _backward(at, m, ints, out.emissions)
             leave(problem, job, at, m, ints, out)
 
 

@@ -1,4 +1,4 @@
-"""Steps of eight sequences of one shared chain at a time, of at most eight states: a row of states is a vector.
+"""Passes over eight sequences of one shared chain at a time, of at most eight states: a row of states is a vector.
 
 The places and the products are those of ``hmm_blocks``, with one panel; but the transition matrix stays in eight
 registers over all steps, and what happens at the ends of sequences is out of the loops. Rescaled steps, one of
@@ -9,14 +9,35 @@ from __future__ import annotations
 
 import numpy as np
 
-from genkern.core.hmm_block_rows import add_gathered, arrive, end_row, factors_of, row_of, start_row
-from genkern.core.hmm_rows import LARGEST, LENGTH, OBJECT, ROWS, SMALLEST, STRIDE, sum_of_shifts
+from genkern.core.hmm_block_rows import (
+    add_gathered,
+    arrive,
+    bring_shared,
+    end_row,
+    factors_of,
+    leave,
+    row_of,
+    start_row,
+)
+from genkern.core.hmm_rows import LARGEST, LENGTH, OBJECT, ROWS, SMALLEST, STRIDE, enter, sum_of_shifts
 from genkern.core.hmm_states import TILE, clear, copy_row
 from genkern.core.jit import inlined, kernel
 from genkern.core.simd import W, broadcast, element, less, load, multiply_add, select, store, zero
 from genkern.core.simd_shuffle import exponent, inverse_power, transpose
 
 LINE = W * W  # doubles of a message
+
+
+@kernel
+def eights_pass(problem, rows, job, out, at, m, ints):
+    """Set log P of the members, nan where out of range, and add their derivatives to their slots."""
+    bring_shared(problem, rows, at, m)
+    for block in range(len(job.members)):
+        enter(problem, job, block, ints, True)
+        _forward(problem, rows, at, m, ints, out)
+        if job.derivatives:
+            _backward(at, m, ints, out.emissions)
+            leave(problem, job, at, m, ints, out)
 
 
 @inlined
@@ -81,7 +102,7 @@ def _times(m, left, matrix, sums):
 
 
 @kernel
-def forward_eight(problem, rows, at, m, ints, out):
+def _forward(problem, rows, at, m, ints, out):
     """Run the forward pass of a block, keeping pred and scale; set log P as the sequences end."""
     lane, t = 0, np.int64(1)  # no literal: what takes it would be compiled for that, and again for others
     store(m, at.mass, broadcast(1.0))
@@ -147,7 +168,7 @@ def _rescale(at, m, t, begin):
 
 
 @kernel
-def backward_eight(at, m, ints, emissions):
+def _backward(at, m, ints, emissions):
     """Run the backward pass: emission derivatives go to the output, pair counts to ``pairs``."""
     place = np.int64(0)  # no literal: what takes it would be compiled for that, and again for others
     lane, t = W - 1, ints[LENGTH + W - 1]

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from genkern.core.hmm_few_lanes import BYTES, ENDING, FIRST_MASK, LINE, QUAD, bring_factors, bring_masks
-from genkern.core.hmm_rows import LARGEST, LENGTH, LOG_2, OBJECT, SLOT, SMALLEST, STRIDE, sum_of_shifts
+from genkern.core.hmm_few_lanes import BYTES, ENDING, FIRST_MASK, LINE, QUAD, bring, bring_factors, bring_masks
+from genkern.core.hmm_rows import LARGEST, LENGTH, LOG_2, OBJECT, SLOT, SMALLEST, STRIDE, enter, sum_of_shifts
 from genkern.core.hmm_states import clear
 from genkern.core.jit import inlined, kernel
 from genkern.core.simd import W, broadcast, element, less, load, multiply_add, select, store, zero
@@ -20,14 +20,17 @@ from genkern.core.simd_shuffle import exponent, inverse_power, mask_at
 
 
 @kernel
-def few_pass(problem, rows, block, at, m, ints, out, derivatives):
-    """Run a block whose chains are in place: set log P, and add the derivatives to their slots."""
-    bring_factors(problem, block, at, m, ints)
-    bring_masks(problem, at, ints)
-    _forward(problem, rows, at, m, ints, out)
-    if derivatives:
-        _backward(at, m, ints)
-        _leave(at, m, ints, out)
+def few_pass(problem, rows, job, out, at, m, ints):
+    """Set log P of the members, nan where out of range, and add their derivatives to their slots."""
+    for block in range(len(job.members)):
+        enter(problem, job, block, ints, False)
+        bring(problem, block, at, m, ints)
+        bring_factors(problem, block, at, m, ints)
+        bring_masks(problem, at, ints)
+        _forward(problem, rows, at, m, ints, out)
+        if job.derivatives:
+            _backward(at, m, ints)
+            _leave(at, m, ints, out)
 
 
 @inlined

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from genkern.core.hmm_lanes import parameters
 from genkern.core.hmm_rows import LAST_ROW, LENGTH, OBJECT, ROWS
 from genkern.core.jit import inlined, kernel
 from genkern.core.simd import W, element, store
@@ -40,7 +41,16 @@ def bring_factors(problem, block, at, m, ints):
 
 
 @kernel
-def bring_chains(problem, at, m, ints):
+def bring(problem, block, at, m, ints):
+    """Bring the chains of a block into its lanes."""
+    if len(problem.start) > 1:
+        _bring_chains(problem, at, m, ints)
+    else:
+        parameters(problem, block, at, m, ints)
+
+
+@kernel
+def _bring_chains(problem, at, m, ints):
     """Bring own chains into the lanes, like ``hmm_lanes.parameters``; empty lanes start with no mass."""
     n = at.n
     _bring_row(problem.start, n, 0, n, m, at.start, ints)

@@ -2,7 +2,7 @@
 
 States are padded to four, so that no loop runs over them: loops of unknown length would cost more than what so few
 states have to do. A pass is cut into stretches in which no sequence ends, and these into loops that do one thing each.
-Where there are few symbols, ``hmm_few`` makes all the steps.
+Where there are few symbols, ``hmm_few`` has the pass.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genkern.core.hmm_few import few_pass
-from genkern.core.hmm_few_lanes import FEW, LINE, QUAD, bring_chains, is_few
-from genkern.core.hmm_lanes import CHUNK, end_lane, flush, leave, parameters
+from genkern.core.hmm_few_lanes import FEW, LINE, QUAD, bring, is_few
+from genkern.core.hmm_lanes import CHUNK, end_lane, flush, leave
 from genkern.core.hmm_rows import (
     LARGEST,
     LAST_ROW,
@@ -83,14 +82,8 @@ def quads_of(n: int, steps: int, keep: bool, symbols: int) -> tuple[Quads, int, 
 def quads_pass(problem, rows, job, out, at, m, ints):
     """Set log P of the members, nan where out of range, and add their derivatives to their slots."""
     for block in range(len(job.members)):
-        enter(problem, job, block, ints, at.few == 0)
-        if len(problem.start) > 1:
-            bring_chains(problem, at, m, ints)
-        else:
-            parameters(problem, block, at, m, ints)
-        if at.few:
-            few_pass(problem, rows, block, at, m, ints, out, job.derivatives)
-            continue
+        enter(problem, job, block, ints, True)
+        bring(problem, block, at, m, ints)
         _forward(problem, rows, at, m, ints, out)
         if job.derivatives:
             _backward(at, m, ints)

@@ -4,6 +4,8 @@ Numba notices an edit of the decorated function's own file but not of a callee i
 of a file lies in a directory named by a digest of that file and of all those in ``core/`` that it imports, directly or
 not: an edit opens fresh ones for the files that it can reach, and for no others.
 They lie under ``NUMBA_CACHE_DIR`` if that is set, else in the user's cache directory, else in a temporary one.
+
+What is not found there is compiled, which takes a while; a person at a terminal or a notebook is told so.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core import config
+from numba.core import config, event
 from numba.core.options import DefaultOptions
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -33,7 +35,30 @@ UNCOUNTED: dict[str, Any] = {**FLAGS, **({"_nrt": False} if hasattr(DefaultOptio
 # What is compiled as a part of its callers only has no cache of its own.
 UNCACHED: dict[str, Any] = {key: value for key, value in UNCOUNTED.items() if key not in ("nopython", "cache")}
 
+FIRST_USE = "genkern: compiling on first use, which may take a minute; the result is kept for the next time.\n"
+
 COMPILED = not config.DISABLE_JIT
+
+
+class FirstUse(event.Listener):
+    """Tells a person, once in a process, that code of ours is being compiled."""
+
+    told = False
+
+    def on_start(self, event: Any) -> None:
+        """Tell it before the first compilation."""
+        if not self.told and event.data["dispatcher"].py_func.__module__.startswith("genkern."):
+            self.told = True
+            if sys.stderr.isatty() or "ipykernel" in sys.modules:
+                sys.stderr.write(FIRST_USE)
+                sys.stderr.flush()
+
+    def on_end(self, event: Any) -> None:
+        """Do nothing."""
+
+
+first_use = FirstUse()
+event.register("numba:compile", first_use)
 
 
 def jit(function: Function) -> Function:
