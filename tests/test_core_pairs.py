@@ -189,6 +189,85 @@ def test_small_but_growing_weight_is_not_given_up():
     np.testing.assert_allclose(pair_log_values(chain, one, psi, 500), [[expected]], rtol=1e-12)
 
 
+@pytest.mark.parametrize("ends", [(0.0, 1.0), (1e-20, 1.0), (1.0, 0.0), (1.0, 1.0)])
+@pytest.mark.parametrize("leave", [0.0, 0.1])
+@pytest.mark.parametrize("size", [2, 14])
+def test_what_the_end_weights_let_through_decides_when_to_stop(ends, leave, size):
+    """The first state outlives the second, but may have no end weight, or hardly any."""
+    transitions = np.eye(size)[None].copy()
+    transitions[0, 1, :2] = leave, 1.0 - leave
+    start, end = np.zeros((1, size)), np.zeros((1, size))
+    start[0, :2], end[0, :2] = 0.5, ends
+    chain = PairSide(start, transitions, end)
+    one = PairSide(np.ones((1, 1)), np.ones((1, 1, 1)), np.ones((1, 1)))
+    psi = np.ones((1, size, 1, 1))
+    psi[0, 1] = 0.5
+    stays = 0.5 * (1.0 - leave)
+    for length in (40, 200):
+        # The mass of the second state, and of the first: what began there and what came over.
+        second = 0.5 * 0.5 * stays ** (length - 1)
+        first = 0.5 + 0.25 * leave * (1.0 - stays ** (length - 1)) / (1.0 - stays)
+        expected = np.log(ends[0] * first + ends[1] * second)
+        np.testing.assert_allclose(pair_log_values(chain, one, psi, length), [[expected]], rtol=1e-12)
+        factors = pair_log_factors(chain, one, psi[:, :, 0], np.ones((1, 1, 1)), length)
+        np.testing.assert_allclose(factors, [[expected]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("length", [100, 200])
+def test_entries_that_vanished_matter_in_the_steps_left_out(length):
+    """A state hardly ever emitted leads to one that fits far better, long after the recursion has settled."""
+    transitions = np.array([[[0.9, 0.1, 0.0], [0.0, 0.5, 0.5], [0.0, 0.0, 1.0]]])
+    chain = PairSide(np.array([[1.0, 0.0, 0.0]]), transitions, np.ones((1, 3)))
+    one = PairSide(np.ones((1, 1)), np.ones((1, 1, 1)), np.ones((1, 1)))
+    log_psi = np.array([-10.0, -800.0, 0.0]).reshape(1, 3, 1, 1)
+    np.testing.assert_allclose(pair_log(chain, one, log_psi, length), plain(chain, one, log_psi, length), rtol=1e-12)
+
+
+def test_vanished_entries_alone_are_no_reason_to_redo(monkeypatch):
+    redone = []
+    monkeypatch.setattr(pairs, "redo_pairs", lambda *args: redone.append(args))
+    rng = np.random.default_rng(10)
+    side, log_psi = random_side(rng, 3, 20), np.log(random_psi(rng, 3, 20, 3, 20, low=0.9))
+    log_psi[0, 0, 1, 0] = -800.0
+    pair_log(side, side, log_psi, 1000)
+    assert not redone
+
+
+@pytest.mark.parametrize("part", ["start", "end"])
+@pytest.mark.parametrize("length", [3, 5])
+def test_factors_that_vanish_before_they_are_scaled(part, length):
+    rng = np.random.default_rng(11)
+    side = random_side(rng, 2, 3)
+    side = side._replace(**{part: getattr(side, part) * 1e-20})
+    factors = rng.uniform(0.5, 1.0, (2, 3, 2)) * 1e-140
+    expected = plain(side, side, np.log(np.einsum("aik,bjk->aibj", factors * 1e140, factors * 1e140)), length)
+    expected += 2 * length * np.log(1e-140)
+    np.testing.assert_allclose(pair_log_factors(side, side, factors, factors, length), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [3, 13])
+def test_large_values_beside_which_others_vanish(n):
+    """A state hardly ever emitted leads to one that fits far better, as above, with values instead of logarithms."""
+    transitions = np.eye(n)[None].copy()
+    transitions[0, :2, :3] = [[0.9, 0.1, 0.0], [0.0, 0.5, 0.5]]
+    chain = PairSide(np.eye(n)[:1], transitions, np.ones((1, n)))
+    one = PairSide(np.ones((1, 1)), np.ones((1, 1, 1)), np.ones((1, 1)))
+    psi = np.full((1, n, 1, 1), 1e300)
+    psi[0, 0], psi[0, 1] = 1e290, 1e-100
+    expected = plain(chain, one, np.log(psi), 50)
+    assert expected[0, 0] > 50 * np.log(1e290)
+    np.testing.assert_allclose(pair_log_values(chain, one, psi, 50), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, 4, 7])
+def test_more_threads_than_rows(n_jobs):
+    rng = np.random.default_rng(12)
+    for a in (1, 2, 3, 4, 5):
+        side, psi = random_side(rng, a, 2), random_psi(rng, a, 2, a, 2)
+        psi = psi + psi.transpose(2, 3, 0, 1)
+        np.testing.assert_array_equal(pair_log_values(side, None, psi, 9, n_jobs), pair_log_values(side, None, psi, 9))
+
+
 @pytest.mark.parametrize("n", [2, 14])
 def test_underflow_is_redone_in_logs(n):
     # Two states alternate; the second's ψ is far below what a double holds beside the first's.
@@ -282,6 +361,25 @@ def test_a_pair_depends_on_nothing_else(n, m, run):
     np.testing.assert_array_equal(some, whole[np.ix_(rows, columns)])
 
 
+@pytest.mark.parametrize("run", [pair_log_values, pair_log_factors])
+@pytest.mark.parametrize("seed", [2, 3, 4])
+def test_what_comes_after_a_pair_has_settled_does_not_matter(run, seed):
+    """Of eight models in a vector some settle soon, and vanish while others go on."""
+    rng = np.random.default_rng(seed)
+    left = random_side(rng, 4, 2)
+    right = random_side(rng, 8, 3)
+    slow = random_side(rng, 8, 3, stay=0.999)
+    right.transitions[::2] = slow.transitions[::2]
+    factors, others = rng.uniform(0.01, 1.0, (4, 2, 2)), rng.uniform(0.01, 1.0, (8, 3, 2))
+    others *= 10.0 ** -rng.integers(200, 220, (8, 1, 1))
+    psi = [factors, others] if run is pair_log_factors else [np.einsum("aik,bjk->aibj", factors, others)]
+    whole = run(left, right, *psi, 400)
+    for i, j in itertools.product(range(4), range(8)):
+        one, other = (PairSide(*(part[[k]] for part in side)) for side, k in ((left, i), (right, j)))
+        cut = [factors[[i]], others[[j]]] if run is pair_log_factors else [psi[0][[i]][:, :, [j]]]
+        assert run(one, other, *cut, 400)[0, 0] == whole[i, j]
+
+
 @pytest.mark.parametrize(("n", "m"), [(3, 5), (13, 4), (16, 17)])
 def test_sides_exchanged(n, m):
     rng = np.random.default_rng(4)
@@ -360,18 +458,31 @@ def test_errors_name_what_is_wrong():
         pair_log_values(side._replace(transitions=side.start), None, psi, 5)
     psi[0, 1, 1, 2] = np.nan
     for run in (pair_log, pair_log_values):
-        with pytest.raises(ValueError, match=r"pair \(0, 1\) must be finite"):
+        with pytest.raises(ValueError, match=r"psi must be finite.*pair \(0, 1\)"):
             run(side, side, psi, 5)
     psi[0, 1, 1, 2] = np.inf
-    with pytest.raises(ValueError, match=r"pair \(0, 1\) must be finite"):
+    with pytest.raises(ValueError, match=r"psi must be finite.*pair \(0, 1\)"):
         pair_log(side, side, psi, 5)
     factors = rng.random((2, 3, 4))
     with pytest.raises(ValueError, match=r"psi must have shape \(2, 3, 2, 3\).*Got \(2, 3, 2, 2\)"):
         pair_log_factors(side, side, factors, factors[:, :2], 5)
     with pytest.raises(ValueError, match=r"with the same k >= 1\. Got \(2, 3, 4\) and \(2, 3, 2\)"):
         pair_log_factors(side, side, factors, factors[:, :, :2], 5)
+    with pytest.raises(ValueError, match="both be given, or both be None"):
+        pair_log_factors(side, None, factors, factors, 5)
+    with pytest.raises(ValueError, match="both be given, or both be None"):
+        pair_log_factors(side, side, factors, None, 5)
+    with pytest.raises(ValueError, match=r"psi must have shape \(2, 3, 2, 3\).*Got \(2, 3, 6\)"):
+        pair_log(side, side, np.zeros((2, 3, 6)), 5)
+    with pytest.raises(ValueError, match=r"n >= 1\. Got \(2, 0\)"):
+        pair_log(PairSide(np.ones((2, 0)), np.ones((2, 0, 0)), np.ones((2, 0))), side, np.ones((2, 0, 2, 3)), 5)
+    for part in PairSide._fields:
+        wrong = getattr(side, part).copy()
+        wrong[1, 0] = np.inf
+        with pytest.raises(ValueError, match=f"{part} must be finite. Got inf in model 1"):
+            pair_log_factors(side, side._replace(**{part: wrong}), factors, factors, 1)
     factors[1, 2, 3] = np.nan
-    with pytest.raises(ValueError, match=r"pair \(0, 1\) must be finite"):
+    with pytest.raises(ValueError, match=r"psi must be finite.*pair \(0, 1\)"):
         pair_log_factors(side, side, factors, factors, 5)
 
 

@@ -4,8 +4,9 @@ r"""Kernels between hidden Markov models by the state-pair recursion, for blocks
 
 with ψ the elementary kernel between emissions. The two products of a step cost O(n m (n + m)), where the double
 sum of the paper costs O(n² m²). φ is rescaled by powers of two, which is exact; once it only grows by a constant
-factor, the rest of the steps is that factor's power. A pair whose numbers span more than a double holds is done
-again in logarithms. The result of a pair depends on nothing but the pair, to the last bit.
+factor, and what the end weights let through does so too, the rest of the steps is that factor's power. A pair whose ψ
+spans more than a double holds, or whose sum vanishes, is done again in logarithms; single products of starts and
+transitions below 1e-308 are lost. The result of a pair depends on nothing but the pair, to the last bit.
 
 References
 ----------
@@ -40,28 +41,30 @@ AGAIN = 1 << 20  # pairs of states at a time of those that are done again
 class _Psi(NamedTuple):
     """ψ as a table, of logarithms perhaps, or as F F′ᵀ by its factors."""
 
-    table: Floats | None  # (a, n, b, m)
+    table: Floats  # (a, n, b, m), or empty
     logs: bool
-    first: Floats  # (a, n, k); k is 0 if there is a table
-    second: Floats  # (b, m, k)
+    factors: tuple[Floats, Floats] | None  # (a, n, k) and (b, m, k), if there is no table
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Return (a, n, b, m)."""
-        return (*self.first.shape[:2], *self.second.shape[:2]) if self.table is None else self.table.shape
+        if self.factors is None:
+            return self.table.shape
+        return (*self.factors[0].shape[:2], *self.factors[1].shape[:2])
 
     def turned(self) -> _Psi:
         """Return ψ with the sides exchanged."""
-        table = None if self.table is None else self.table.transpose(2, 3, 0, 1)
-        return _Psi(table, self.logs, self.second, self.first)
+        if self.factors is None:
+            return self._replace(table=self.table.transpose(2, 3, 0, 1))
+        return self._replace(factors=self.factors[::-1])
 
     def logs_of(self, pairs: NDArray[np.int64]) -> Floats:
         """Return log ψ of some pairs, (p, n, m)."""
         rows, columns = pairs.T
-        if self.table is None:
-            found = self.first[rows] @ self.second[columns].transpose(0, 2, 1)
-        else:
+        if self.factors is None:
             found = self.table[rows, :, columns]
+        else:
+            found = self.factors[0][rows] @ self.factors[1][columns].transpose(0, 2, 1)
         return found if self.logs else np.log(found)
 
 
@@ -110,6 +113,8 @@ def pair_log_factors(
     No table of ψ is made, and where k is small, the first and the last step are cheap: Aᵀ φ_1 A′ and
     A ((e e′ᵀ) ∘ ψ) A′ᵀ have factors, too. ``others`` is None if right is. See pair_log_values for the rest.
     """
+    if (right is None) != (others is None):
+        raise ValueError("pair_log: right and others must both be given, or both be None. Got one of them.")
     first = np.ascontiguousarray(factors, dtype=np.float64)
     second = first if others is None else np.ascontiguousarray(others, dtype=np.float64)
     if first.ndim != 3 or second.ndim != 3 or first.shape[-1] != second.shape[-1] or first.shape[-1] == 0:
@@ -117,13 +122,12 @@ def pair_log_factors(
             "pair_log: the factors of psi must be (a, n, k) and (b, m, k) with the same k >= 1. Got "
             f"{first.shape} and {second.shape}."
         )
-    return _pairs(left, right, _Psi(None, False, first, second), length, n_jobs)
+    return _pairs(left, right, _Psi(np.empty(0), False, (first, second)), length, n_jobs)
 
 
 def _from_table(psi: Floats, logs: bool) -> _Psi:
     """Return ψ or log ψ, (a, n, b, m), with no factors."""
-    a, n, b, m = psi.shape
-    return _Psi(np.ascontiguousarray(psi, dtype=np.float64), logs, np.empty((a, n, 0)), np.empty((b, m, 0)))
+    return _Psi(np.ascontiguousarray(psi, dtype=np.float64), logs, None)
 
 
 def _pairs(left: PairSide, right: PairSide | None, psi: _Psi, length: int, n_jobs: int | None) -> Floats:
@@ -144,22 +148,23 @@ def _pairs(left: PairSide, right: PairSide | None, psi: _Psi, length: int, n_job
         log_k = _run(right, left, psi.turned(), length, half, n_jobs).T
     else:
         log_k = _run(left, right, psi, length, half, n_jobs)
-    if np.isnan(log_k).any():
-        row, column = np.argwhere(np.isnan(log_k))[0]
-        raise ValueError(
-            f"pair_log: the numbers of pair ({row}, {column}) must be finite. Got NaN or inf in psi, start, "
-            "transitions or end."
-        )
+    wrong = np.isnan(log_k) | np.isposinf(log_k)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise ValueError(f"pair_log: psi must be finite. Got NaN or inf for pair ({row}, {column}).")
     return log_k
 
 
 def _run(left: PairSide, right: PairSide, psi: _Psi, length: int, half: bool, n_jobs: int | None) -> Floats:
     """Return log k by threads over bins of rows, done again in logarithms where underflow may have spoilt it."""
-    (a, n), (b, m), count = left.start.shape, right.start.shape, psi.first.shape[-1]
+    (a, n), (b, m), count = left.start.shape, right.start.shape, psi.factors[0].shape[-1] if psi.factors else 0
     lanes = max(n, m) <= LANES
     cheap = 0 < count <= n + m and length > 2
-    records = _records(left, psi.first, cheap)
-    units = (_in_lanes if lanes else _in_tiles)(records if half else _records(right, psi.second, cheap))
+    # What ψ is scaled to may exceed one, but not two.
+    bounds = [_bounds(side, length) + (0.0 if psi.logs else 0.5 * length * np.log(2.0)) for side in (left, right)]
+    records = _records(left, bounds[0], psi.factors[0] if psi.factors else None, cheap)
+    others = records if half else _records(right, bounds[1], psi.factors[1] if psi.factors else None, cheap)
+    units = _in_lanes(others) if lanes else _in_tiles(others)
     block = Block(
         left=records.reshape(a, -1),
         right=units.reshape(len(units), -1),
@@ -171,13 +176,13 @@ def _run(left: PairSide, right: PairSide, psi: _Psi, length: int, half: bool, n_
         log_k=np.empty((a, b)),
         redo=np.zeros((a, b), dtype=np.bool_),
     )
-    bounds = _row_bounds(a, effective_n_jobs(n_jobs), half)
-    if len(bounds) == 2:
-        _run_rows(block, psi, bounds[0], bounds[1])
+    bins = _row_bins(a, effective_n_jobs(n_jobs), half)
+    if len(bins) == 2:
+        _run_rows(block, psi, bins[0], bins[1])
     else:
         # Not joblib's threads: waiting for these takes ten milliseconds.
-        with ThreadPoolExecutor(len(bounds) - 1) as pool:
-            list(pool.map(partial(_run_rows, block, psi), bounds[:-1], bounds[1:]))
+        with ThreadPoolExecutor(len(bins) - 1) as pool:
+            list(pool.map(partial(_run_rows, block, psi), bins[:-1], bins[1:]))
     if block.redo.any():
         _redo(left, right, psi, length, np.argwhere(np.triu(block.redo) if half else block.redo), block.log_k)
     if half:
@@ -190,7 +195,7 @@ def _run_rows(block: Block, psi: _Psi, first: int, last: int) -> None:
     (_, n, b, m), units = psi.shape, len(block.right)
     width = m * W if block.lanes else _padded(m)
     room, tile = new_room(n, m, width), tile_of(n, width // W, block.lanes)
-    if psi.table is None:
+    if psi.factors is not None:
         run_items(block, (first, last), (0, units), np.empty(0), np.empty(0), room, tile)
         return
     size = n * width
@@ -214,7 +219,10 @@ def _redo(left: PairSide, right: PairSide, psi: _Psi, length: int, pairs: NDArra
         one, other = (PairSide(*(np.log(part) for part in side)) for side in (left, right))
         for low in range(0, len(pairs), step):
             some = pairs[low : low + step]
-            redo_pairs(one, other, np.ascontiguousarray(psi.logs_of(some)), length, some, log_k)
+            log_psi = np.ascontiguousarray(psi.logs_of(some))
+            redo_pairs(one, other, log_psi, length, some, log_k)
+            # Logarithms of sums pass over what is no number.
+            log_k[tuple(some[np.isnan(log_psi).any(axis=(1, 2))].T)] = np.nan
 
 
 def _turned(n: int, m: int) -> bool:
@@ -230,30 +238,55 @@ def _padded(count: int) -> int:
     return -(-count // W) * W
 
 
-def _row_bounds(rows: int, bins: int, half: bool) -> list[int]:
-    """Return the bounds of bins of rows of equal cost; of half a square, the first rows are the long ones."""
+def _row_bins(rows: int, bins: int, half: bool) -> list[int]:
+    """Return where bins of rows of equal cost begin and end; of half a square, the first rows are the long ones."""
     share = np.arange(1 + max(1, min(bins, rows))) / max(1, min(bins, rows))
     if half:
         share = 1.0 - np.sqrt(1.0 - share)
-    return [int(bound) for bound in np.rint(rows * share)]
+    return [int(bound) for bound in np.unique(np.rint(rows * share))]
 
 
 def _contiguous(side: PairSide) -> PairSide:
-    """Return the side as contiguous float64 arrays, with its shapes checked."""
+    """Return the side as contiguous float64 arrays, with its shapes and numbers checked."""
     start, transitions, end = (np.ascontiguousarray(part, dtype=np.float64) for part in side)
-    if start.ndim != 2 or end.shape != start.shape or transitions.shape != (*start.shape, start.shape[1]):
+    shapes_agree = start.ndim == 2 and end.shape == start.shape and transitions.shape == (*start.shape, start.shape[1])
+    if not shapes_agree or start.shape[1] == 0:
         raise ValueError(
-            "pair_log: a PairSide needs start (a, n), transitions (a, n, n) and end (a, n). Got "
+            "pair_log: a PairSide needs start (a, n), transitions (a, n, n) and end (a, n), with n >= 1. Got "
             f"{start.shape}, {transitions.shape} and {end.shape}."
         )
-    return PairSide(start, transitions, end)
+    side = PairSide(start, transitions, end)
+    for name, part in side._asdict().items():
+        if not np.isfinite(part).all():
+            place = np.argwhere(~np.isfinite(part))[0]
+            raise ValueError(f"pair_log: {name} must be finite. Got {part[tuple(place)]} in model {place[0]}.")
+    return side
 
 
-def _records(side: PairSide, factors: Floats, cheap: bool) -> Floats:
+def _bounds(side: PairSide, length: int) -> Floats:
+    """Return logarithms, (a,), of what bounds k if no ψ is above one; the bound of a pair is the sum of two.
+
+    A step multiplies the sum of φ by at most the largest sums of rows of A and A′.
+    """
+    with np.errstate(divide="ignore"):
+        bounds: Floats = np.log(side.start.sum(axis=1))
+        if length > 1:
+            bounds += (length - 1) * np.log(side.transitions.sum(axis=2).max(axis=1))
+    return bounds
+
+
+def _records(side: PairSide, bounds: Floats, factors: Floats | None, cheap: bool) -> Floats:
     """Return the records of the models, (a, rows, n); factors F: (a, n, k)."""
     a, n = side.start.shape
-    parts = [side.start[:, None], side.transitions, side.end[:, None], factors.transpose(0, 2, 1)]
-    if cheap:
+    parts = [
+        side.start[:, None],
+        side.transitions,
+        side.end[:, None],
+        np.broadcast_to(bounds[:, None, None], (a, 1, n)),
+    ]
+    if factors is not None:
+        parts.append(factors.transpose(0, 2, 1))
+    if factors is not None and cheap:
         parts.append(np.einsum("aij,aik->akj", side.transitions, side.start[:, :, None] * factors))
         parts.append(np.einsum("aij,ajk->aki", side.transitions, side.end[:, :, None] * factors))
     records = aligned(a, sum(part.shape[1] for part in parts), n)

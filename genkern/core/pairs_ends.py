@@ -6,8 +6,8 @@ import math
 
 from genkern.core.jit import kernel
 from genkern.core.pairs_plain import log_or_never
-from genkern.core.pairs_steps import VANISHED, total
-from genkern.core.pairs_types import DONE, EXPONENT, GROWTH, LOST, READY, REDO, RESULT, SPARE, UNIT
+from genkern.core.pairs_steps import VANISHED, do_again, total
+from genkern.core.pairs_types import BOUND, DONE, EXPONENT, GROWTH, LOST, READY, REDO, RESULT, SPARE, UNIT
 from genkern.core.simd import (
     W,
     any_lane,
@@ -26,7 +26,8 @@ from genkern.core.simd import (
 SETTLED = 1e-15  # the largest change of the normalised φ that counts as none
 GROWING = 1e-12  # relative growth of any one entry, however small, that forbids to stop: it may come to dominate
 NOTHING = 1e-300  # entries of the normalised φ below it are not looked at
-DOUBTFUL = -600.0  # log k relative to the largest ψ below which entries of ψ that vanished may matter
+EVEN = 1e-14  # relative gap between two growths that are the same
+DOUBTFUL = -600.0  # log k relative to its bound below which entries of ψ that vanished may matter
 LN2 = math.log(2.0)
 
 
@@ -42,22 +43,39 @@ def begin(left, a, right, b, room):
 
 
 @kernel
-def scale_as_psi(room, first):
-    """Multiply what starts there by what ψ was multiplied by, which mostly is one."""
-    x = room.numbers
+def scale_as_psi(room, first, lanes):
+    """Multiply what starts there by what ψ was multiplied by, which mostly is one; it may have vanished before."""
+    x, one = room.numbers, broadcast(1.0)
     unit = load(x, UNIT)
-    if any_lane(less(unit, broadcast(1.0))) or any_lane(less(broadcast(1.0), unit)):
+    if any_lane(less(unit, one)) or any_lane(less(one, unit)):
+        s = total(room, first, lanes)
+        scaled = select(less(unit, one), s, select(less(one, unit), s, one))
+        do_again(room, less(scaled, broadcast(VANISHED)))
         for at in range(first, first + room.rows * room.width, W):
             store(x, at, load(x, at) * unit)
 
 
 @kernel
-def watch(room, lanes):
+def end(left, a, right, b, room, first, lanes):
+    """Return Σ e_i e′_j φ_ij of the φ that starts there; e stands at left[a], e′ at right[b]."""
+    x = room.numbers
+    s = zero()
+    for i in range(room.rows):
+        t = zero()
+        for at in range(0, room.width, W):
+            t = multiply_add(load(right, b + at), load(x, first + i * room.width + at), t)
+        s = multiply_add(broadcast(element(left, a + i)), t, s)
+    return s if lanes else broadcast(horizontal_sum(s))
+
+
+@kernel
+def watch(left, a, right, b, room, lanes):
     """Compare φ with the one a step before: set its growth, and mark as ready the lanes where it settled.
 
-    Returns whether there are any.
+    There the normalised φ no longer changes, no entry of it grows, and what the end weights let through, which may be
+    but entries that still fall, grows as all does. Returns whether there are any; e stands at left[a], e′ at right[b].
     """
-    a, size = room.numbers, room.rows * room.width
+    x, size = room.numbers, room.rows * room.width
     one = broadcast(1.0)
     before, after = total(room, room.old, lanes), total(room, room.phi, lanes)
     dead = less(before, broadcast(NOTHING))
@@ -65,49 +83,43 @@ def watch(room, lanes):
     new_unit = select(dead, zero(), one / after)
     change, growing = zero(), zero()
     for at in range(0, size, W):
-        old = load(a, room.old + at) * old_unit
-        new = load(a, room.phi + at) * new_unit
+        old = load(x, room.old + at) * old_unit
+        new = load(x, room.phi + at) * new_unit
         change = maximum(change, maximum(new - old, old - new))
         growing = maximum(growing, multiply_add(broadcast(-1.0 - GROWING), old, new))
     settled = select(less(broadcast(SETTLED), change), zero(), one)
     settled = select(less(broadcast(NOTHING), growing), zero(), settled)
     if not lanes:
         settled = select(less(broadcast(horizontal_sum(settled)), broadcast(W - 0.5)), zero(), one)
-    store(a, GROWTH, after / before)
-    settled = select(less(load(a, DONE), one), settled, zero())
-    store(a, READY, settled)
+    store(x, GROWTH, after / before)
+    settled = select(less(load(x, DONE), one), settled, zero())
+    if any_lane(less(zero(), settled)):
+        seen = end(left, a, right, b, room, room.old, lanes) * old_unit
+        gap = end(left, a, right, b, room, room.phi, lanes) * new_unit - seen
+        apart = less(seen * broadcast(EVEN), maximum(gap, zero() - gap))
+        settled = select(apart, zero(), settled)
+    store(x, READY, settled)
     return any_lane(less(zero(), settled))
 
 
 @kernel
-def end(left, a, right, b, room):
-    """Return Σ e_i e′_j φ_ij; e stands at left[a], e′ at right[b]."""
-    x = room.numbers
-    s = zero()
-    for i in range(room.rows):
-        t = zero()
-        for at in range(0, room.width, W):
-            t = multiply_add(load(right, b + at), load(x, room.phi + i * room.width + at), t)
-        s = multiply_add(broadcast(element(left, a + i)), t, s)
-    return s
+def close(s, bound, room, remaining):
+    """Set the results where they are ready, and say whether all stand.
 
-
-@kernel
-def close(s, room, lanes, step, remaining):
-    """Set the results where they are ready; s: Σ e e′ φ; step: steps done; remaining: to be done. Say if all stand."""
+    s: Σ e e′ φ; bound: logarithm of the most that k could be, were all of ψ one; remaining: steps to be done.
+    """
     a = room.numbers
-    # A step multiplies the sum of what is lost by at most n m, as no entry of A, A′ or ψ is above one.
-    doubtful = DOUBTFUL + (step + 1) * math.log(room.rows * room.states)
-    store(a, SPARE, s if lanes else broadcast(horizontal_sum(s)))
+    store(a, SPARE, s)
+    store(a, BOUND, bound)
     all_done = True
     for k in range(W):
         if a[READY + k] > 0.0:
             value = a[SPARE + k]
             log_k = log_or_never(value) + a[EXPONENT + k] * LN2
-            if value < VANISHED or (a[LOST + k] > 0.0 and log_k < doubtful):
-                a[REDO + k] = 1.0
             if remaining > 0:
                 log_k += remaining * log_or_never(a[GROWTH + k])
+            if value < VANISHED or (a[LOST + k] > 0.0 and log_k < a[BOUND + k] + DOUBTFUL):
+                a[REDO + k] = 1.0
             a[RESULT + k] = log_k
             a[DONE + k] = 1.0
         all_done &= a[DONE + k] > 0.0

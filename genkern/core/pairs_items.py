@@ -25,7 +25,7 @@ from genkern.core.pairs_types import (
     TRANSITIONS,
     Floats,
 )
-from genkern.core.simd import W, broadcast, load, store, zero
+from genkern.core.simd import W, broadcast, element, load, store, zero
 
 TOGETHER = 8  # left-hand models that share a right-hand unit while it is in the cache
 WATCH = 16  # steps between two looks at convergence, later an eighth of those done
@@ -67,7 +67,8 @@ def run_items(block, rows, units, psi, scales, room, tile):
             for row in range(low, min(high, (unit + 1) * group) if block.half else high):
                 a, b = row * left.shape[1], unit * right.shape[1]
                 a_end, b_end = a + (n + 1) * n, b + (m + 1) * width
-                a_first, b_first = a_end + n, b_end + width
+                bound = broadcast(element(left, a_end + n)) + load(right, b_end + width)
+                a_first, b_first = a_end + 2 * n, b_end + 2 * width
                 for place in (EXPONENT, REDO, DONE):
                     store(x, place, zero())
                 if count:
@@ -82,7 +83,7 @@ def run_items(block, rows, units, psi, scales, room, tile):
                     # φ_2 = (Aᵀ φ_1 A′) ∘ ψ
                     a_first, b_first = a_first + count * n, b_first + count * width
                     multiply(left, a_first, right, b_first, count, room, room.psi, room.phi, tile)
-                    scale_as_psi(room, room.phi)
+                    scale_as_psi(room, room.phi, lanes)
                     done, last = 1, last - 1
                 else:
                     begin(left, a, right, b, room)
@@ -93,21 +94,21 @@ def run_items(block, rows, units, psi, scales, room, tile):
                     done += span
                     watched = done < last
                     advance(left, a + TRANSITIONS * n, right, b + TRANSITIONS * width, room, span, watched, tile)
-                    if watched and watch(room, lanes):
-                        s = end(left, a_end, right, b_end, room)
-                        settled = close(s, room, lanes, done, length - 1 - done)
+                    if watched and watch(left, a_end, right, b_end, room, lanes):
+                        s = end(left, a_end, right, b_end, room, room.phi, lanes)
+                        settled = close(s, bound, room, length - 1 - done)
                 if not settled:
                     store(x, READY, broadcast(1.0) - load(x, DONE))
                     if block.cheap:
                         # What the step to come ends with: Σ [A ((e e′ᵀ) ∘ ψ) A′ᵀ] ∘ φ
                         a_first, b_first = a_first + count * n, b_first + count * width
                         multiply(left, a_first, right, b_first, count, room, room.phi, room.half, tile)
-                        scale_as_psi(room, room.half)
-                        s = total(room, room.half, True)
+                        scale_as_psi(room, room.half, lanes)
+                        s = total(room, room.half, lanes)
                         done += 1
                     else:
-                        s = end(left, a_end, right, b_end, room)
-                    close(s, room, lanes, done, length - 1 - done)
+                        s = end(left, a_end, right, b_end, room, room.phi, lanes)
+                    close(s, bound, room, length - 1 - done)
                 column = unit * group
                 for k in range(min(group, block.log_k.shape[1] - column)):
                     block.log_k[row, column + k] = x[RESULT + k] + length * x[SHIFT + k]

@@ -134,10 +134,15 @@ def scale_values(psi, first, size, scales, to, lanes):
     store(scales, to + UNIT, one)
     store(scales, to + LOST, zero())
     if any_lane(less(power, one)) or any_lane(less(one, power)):
-        unit = one / power
+        unit, lost = one / power, zero()
         for at in range(first, first + size, W):
-            store(psi, at, load(psi, at) * unit)
+            x = load(psi, at)
+            scaled = x * unit
+            lost = select(less(scaled, broadcast(SMALLEST)), select(less(zero(), x), one, lost), lost)
+            store(psi, at, scaled)
+        lost = lost if lanes else spread(lost, scales, to)
         store(scales, to + UNIT, unit)
+        store(scales, to + LOST, lost)
         store(scales, to + SHIFT, power)
         for k in range(to + SHIFT, to + SHIFT + W):
             scales[k] = math.log(scales[k])

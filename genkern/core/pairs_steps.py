@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from numba.extending import overload
 
 from genkern.core.jit import UNCACHED, kernel
-from genkern.core.pairs_types import EXPONENT, REDO, SPARE
+from genkern.core.pairs_types import DONE, EXPONENT, REDO, SPARE
 from genkern.core.simd import (
     W,
     any_lane,
@@ -24,6 +24,7 @@ from genkern.core.simd import (
     horizontal_sum,
     less,
     load,
+    maximum,
     power_of_two,
     select,
     store,
@@ -116,6 +117,14 @@ def is_far(s):
 
 
 @kernel
+def do_again(room, gone):
+    """Mark the lanes where everything may have vanished, unless their results stand."""
+    undone = broadcast(1.0) - load(room.numbers, DONE)
+    marks = load(room.numbers, REDO)
+    store(room.numbers, REDO, select(gone, maximum(undone, marks), marks))
+
+
+@kernel
 def rescale(room, s):
     """Divide φ by the power of two in its sum s, in the lanes where that is far from one."""
     a = room.numbers
@@ -125,7 +134,7 @@ def rescale(room, s):
     power = select(gone, broadcast(1.0), power_of_two(far))
     for at in range(room.phi, room.phi + room.rows * room.width, W):
         store(a, at, load(a, at) * (broadcast(1.0) / power))
-    store(a, REDO, select(gone, broadcast(1.0), load(a, REDO)))
+    do_again(room, gone)
     store(a, SPARE, power)
     for k in range(W):
         a[EXPONENT + k] += math.frexp(a[SPARE + k])[1] - 1

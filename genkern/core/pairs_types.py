@@ -1,8 +1,9 @@
 """Arrays of the state-pair recursion, grouped for compiled functions.
 
-Compiled functions find the numbers of a model in one record of rows: start, transitions, end, and, where ψ = F F′ᵀ is a
-product, the rows of Fᵀ, (Aᵀ (π ∘ F))ᵀ and (A (e ∘ F))ᵀ. A row is n numbers of a left-hand model, and a right-hand
-unit has it as vectors: of eight models side by side, or of one whose states are padded by zeros.
+Compiled functions find the numbers of a model in one record of rows: start, transitions, end, a bound in all places of
+one row, and, where ψ = F F′ᵀ is a product, the rows of Fᵀ, (Aᵀ (π ∘ F))ᵀ and (A (e ∘ F))ᵀ. A row is n numbers of a
+left-hand model, and a right-hand unit has it as vectors: of eight models side by side, or of one with states padded
+by zeros.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Room(NamedTuple):
     rows: int  # n
     width: int
     states: int  # m
-    nowhere: int  # -1
+    nowhere: int  # -1, in place of one of the above; a literal would be compiled for by itself
 
 
 # Places of vectors in a room; the first three come with ψ
@@ -56,8 +57,9 @@ GROWTH = 5 * W  # of the sum of φ by the last step
 READY = 6 * W  # 1 where the recursion is to be closed
 DONE = 7 * W  # 1 where it has been, and the result stands
 RESULT = 8 * W  # log k without the shift
-SPARE = 9 * W
-ARRAYS = 10 * W
+BOUND = 9 * W  # logarithm of the most that k could be, were all of ψ one
+SPARE = 10 * W
+ARRAYS = 11 * W
 
 
 def aligned(*shape: int) -> Floats:
