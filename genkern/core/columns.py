@@ -5,8 +5,10 @@ from __future__ import annotations
 from genkern.core.jit import kernel
 from genkern.core.simd import W, load, store
 from genkern.core.simd_shuffle import transpose
+from genkern.core.tiles import TILE
 
 CHUNK = 128  # points worked on at a time; a multiple of 32
+PAIRED = TILE >= 16  # there are registers enough for the sums of two models at once
 PITCH = CHUNK + W  # from one column to the next: powers of two would crowd into few sets of the cache
 
 

@@ -27,7 +27,7 @@ from genkern.core.pairs_items import Block, run_items
 from genkern.core.pairs_plain import redo_pairs
 from genkern.core.pairs_psi import fetch
 from genkern.core.pairs_steps import tile_of
-from genkern.core.pairs_types import SCALES, Floats, PairSide, aligned, new_room
+from genkern.core.pairs_types import SCALES, Floats, PairSide, Table, aligned, new_room
 from genkern.core.products import mirror
 from genkern.core.simd import W
 
@@ -203,12 +203,13 @@ def _run_rows(block: Block, psi: _Psi, first: int, last: int) -> None:
     wide = min(units, many)
     high = min(last - first, max(1, many // wide))
     items, scales = aligned(high * wide * size), aligned(high * wide * SCALES)
-    flat, strides = psi.table.ravel(order="K"), tuple(step // psi.table.itemsize for step in psi.table.strides)
+    strides = tuple(step // psi.table.itemsize for step in psi.table.strides)
+    table = Table(psi.table.ravel(order="K"), strides, (n, m, width, b), psi.logs, block.lanes, block.half)
     for row in range(first, last, high):
         rows = (row, min(row + high, last))
         for unit in range(row // (W if block.lanes else 1) if block.half else 0, units, wide):
             some = (unit, min(unit + wide, units))
-            fetch(flat, strides, (n, m, width, b), psi.logs, block.lanes, block.half, rows, some, items, scales)
+            fetch(table, rows, some, items, scales)
             run_items(block, rows, some, items, scales, room, tile)
 
 

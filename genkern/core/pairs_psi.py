@@ -29,22 +29,20 @@ SMALLEST = 2.0**-1022  # normal number
 
 
 @kernel
-def fetch(table, strides, shape, logs, lanes, half, rows, units, psi, scales):
+def fetch(table, rows, units, psi, scales):
     """Copy ψ of a rectangle of items and scale it.
 
-    table: flat; strides: of its rows, their states, columns, their states; shape: n, m, the width of rows of ψ, and the
-    number of columns; logs: the table holds log ψ; half: items left of the diagonal are left out; rows, units: first
-    and last; psi: (items, n * width), flat, set; scales: (items, SCALES), flat, set.
+    rows, units: first and last; psi: (items, n * width), flat, set; scales: (items, SCALES), flat, set.
     """
-    group, size = W if lanes else 1, shape[0] * shape[2]
+    lanes, logs, size = table.lanes, table.logs, table.shape[0] * table.shape[2]
     item = 0
     for row in range(rows[0], rows[1]):
         for unit in range(units[0], units[1]):
-            if not half or (unit + 1) * group > row:
+            if not table.half or (unit + 1) * (W if lanes else 1) > row:
                 if lanes:
-                    _fetch_lanes(table, strides, shape, row, unit * W, psi, item * size)
+                    _fetch_lanes(table, row, unit * W, psi, item * size)
                 else:
-                    _fetch_tiles(table, strides, shape, row, unit, -np.inf if logs else 0.0, psi, item * size)
+                    _fetch_tiles(table, row, unit, psi, item * size)
                 if logs:
                     _scale_logs(psi, item * size, size, scales, item * SCALES, lanes)
                 else:
@@ -53,32 +51,35 @@ def fetch(table, strides, shape, logs, lanes, half, rows, units, psi, scales):
 
 
 @kernel
-def _fetch_lanes(table, strides, shape, row, column, psi, at):
+def _fetch_lanes(table, row, column, psi, at):
     """Copy ψ of a row and eight columns, of which the last is repeated as needed, as (n, m, 8)."""
+    numbers, strides = table.numbers, table.strides
     base = row * strides[0] + column * strides[2]
-    n, m, _, columns = shape
+    n, m, _, columns = table.shape
     if column + W <= columns:
         for i in range(n):
             for j in range(m):
-                store(psi, at, gather(table, base + i * strides[1] + j * strides[3], strides[2]))
+                store(psi, at, gather(numbers, base + i * strides[1] + j * strides[3], strides[2]))
                 at += W
         return
     for k in range(W):
         first = base + (min(column + k, columns - 1) - column) * strides[2]
         for i in range(n):
             for j in range(m):
-                psi[at + (i * m + j) * W + k] = element(table, first + i * strides[1] + j * strides[3])
+                psi[at + (i * m + j) * W + k] = element(numbers, first + i * strides[1] + j * strides[3])
 
 
 @kernel
-def _fetch_tiles(table, strides, shape, row, column, nothing, psi, at):
-    """Copy ψ of one pair as (n, width), where the first m numbers of a row are set and the others nothing."""
+def _fetch_tiles(table, row, column, psi, at):
+    """Copy ψ of one pair as (n, width), where the first m numbers of a row are set and the others stand for zero."""
+    numbers, strides = table.numbers, table.strides
     base = row * strides[0] + column * strides[2]
-    n, m, width, _ = shape
+    n, m, width, _ = table.shape
+    nothing = -np.inf if table.logs else 0.0
     for i in range(n):
         for j in range(width):
             here = base + i * strides[1] + j * strides[3]
-            psi[at + i * width + j] = element(table, here) if j < m else nothing
+            psi[at + i * width + j] = element(numbers, here) if j < m else nothing
 
 
 @kernel

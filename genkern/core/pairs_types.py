@@ -32,6 +32,17 @@ class PairSide(NamedTuple):
     end: Floats  # (a, n)
 
 
+class Table(NamedTuple):
+    """ψ of a block as it was given, and how items want it."""
+
+    numbers: Floats  # flat
+    strides: tuple[int, ...]  # of rows, their states, columns, their states
+    shape: tuple[int, int, int, int]  # n, m, the width of rows of ψ in an item, the number of columns
+    logs: bool  # the numbers are log ψ
+    lanes: bool  # an item is for eight columns, or for one
+    half: bool  # items left of the diagonal are left out
+
+
 class Room(NamedTuple):
     """Where the recursion of one item takes place: a flat array, aligned to 64 bytes, and places in it."""
 
