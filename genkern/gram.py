@@ -64,7 +64,22 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
         size = self._size(*out.shape)
         self._run(fill, [(i, j) for i in slices(out.shape[0], size) for j in slices(out.shape[1], size)])
+        self._check_rows(out, first, second)
         return out
+
+    def _check_rows(self, values: Floats, first: Any, second: Any) -> None:
+        """Raise if all values of an object are lost beside those of the training set, but normalised ones are not."""
+        empty = np.flatnonzero(~values.any(axis=1)) if self.kernel.native_logs else ()
+        halves = 0.5 * self.kernel.log_diag(second) if len(empty) else 0.0
+        for i in empty:
+            one = first[i : i + 1]
+            with np.errstate(invalid="ignore"):
+                logs = self.kernel.log(one, second)[0] - halves - 0.5 * self.kernel.log_diag(one)
+            if (logs > LOWEST).any():
+                raise ValueError(
+                    f"{type(self).__name__}: all kernel values of object {i} are, beside those of the training set, "
+                    f"below the range of floating point. Use {self.kernel.normalized()!r}."
+                )
 
     def _square(self, ready: Any) -> Floats:
         """Return scaled values (n, n) of prepared representations with each other, symmetric, at half the price."""

@@ -39,6 +39,7 @@ from genkern.models.gaussian import Gaussian
 from genkern.models.hmm import HMM
 from genkern.models.hmm_estimator import HMMEstimator
 from genkern.models.sampled import Sampled
+from genkern.nystrom import Nystrom
 from genkern.representations import Representations
 
 KERNELS = [
@@ -167,6 +168,18 @@ def test_impossible_models_among_possible_ones_are_zero() -> None:
     slow = HMM([1.0, 0.0], [[0.0, 1.0], [0.0, 0.5]], Categorical([[0.5, 0.5]] * 2), stop=[0.0, 0.5])
     fast = HMM([0.0, 1.0], [[0.0, 1.0], [0.0, 0.5]], Categorical([[0.5, 0.5]] * 2), stop=[0.0, 0.5])
     assert_allclose(Gram(ProbabilityProduct(length=1)).fit_transform([slow, fast]), np.diag([0.0, 1.0]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [Gram, Nystrom])
+def test_test_objects_lost_below_the_training_set_raise(make: Any) -> None:
+    kernel, laws = ProbabilityProduct(1.0, length=200), [Gaussian(0.0, 1.0), Gaussian(0.1, 1.0)]
+    near, wide, far = Gaussian(0.0, 2.0), Gaussian(0.0, 1e4), Gaussian(300.0, 1.0)
+    transformer = make(kernel).fit(laws)
+    # A wide one says less of every draw: its values are small as such. A far one is unlike the training set.
+    assert not transformer.transform([near, far])[1].any()
+    with pytest.raises(ValueError, match=rf"{make.__name__}: all kernel values of object 1 are.*\.normalized\(\)\."):
+        transformer.transform([near, wide, far])
+    assert make(kernel.normalized()).fit(laws).transform([wide]).any()
 
 
 def test_test_objects_far_above_the_training_set_raise() -> None:
