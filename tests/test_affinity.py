@@ -306,6 +306,20 @@ def test_gaussian_chunks_agree(kind: str, how: Any, monkeypatch: pytest.MonkeyPa
     assert_allclose(whole[1, 2, 3], affinity(p[1, 2], q[1, 3], how), rtol=1e-13)
 
 
+@pytest.mark.parametrize("length", [1, 2, 30, 200, 1000])
+def test_end_weights_of_what_dies_out(length: int) -> None:
+    """A path must end in the second state, and so begin there and stay, while the first one fits far better."""
+    emissions = Categorical([[0.9, 0.1], [0.5, 0.5]])
+    one = HMM([1.0], [[1.0]], Categorical([[1.0, 0.0]]), end=[1.0])
+    p = HMM([0.5, 0.5], [[1.0, 0.0], [0.1, 0.9]], emissions, end=[0.0, 1.0])
+    expected = math.log(0.5 * 0.5) + (length - 1) * math.log(0.9 * 0.5)
+    assert_allclose(affinity(p, one, Power(), length=length), expected, rtol=1e-12)
+    stopping = HMM([0.5, 0.5], [[1.0, 0.0], [0.1, 0.4]], emissions, stop=[0.0, 0.5])
+    halting = HMM([1.0], [[0.5]], Categorical([[1.0, 0.0]]), stop=[0.5])
+    expected = math.log(0.5 * 0.5 * 0.25) + (length - 1) * math.log(0.4 * 0.5 * 0.5)
+    assert_allclose(affinity(stopping, halting, Power(), length=length), expected, rtol=1e-12)
+
+
 def test_pieces_of_products_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     p, q = oracle.random_categorical(rng(1), (7,)), oracle.random_categorical(rng(2), (5,))
     whole = affinity(p, q, Power(0.7))
