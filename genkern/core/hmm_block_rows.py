@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from genkern.core.hmm_rows import LARGEST, LENGTH, LOG_2, OBJECT, ROWS, SLOT, SMALLEST, TO_OUTPUT, sum_of_emissions
-from genkern.core.hmm_states import Row, add_outer, add_pairs, chunk_of, copy_row, pack, padded, places
+from genkern.core.hmm_states import Row, add_outer, add_pairs, chunk_of, copy_row, pack, places
 from genkern.core.jit import inlined, kernel
-from genkern.core.simd import W, element, load, store, zero
+from genkern.core.simd import W, element, load, padded, store, zero
 
 
 class Blocks(NamedTuple):
@@ -141,7 +141,7 @@ def add_gathered(at, m, ints, t, steps):
         if skip < steps:
             gathered, pairs = skip * at.step + s * W, at.pairs + s * at.width * at.width
             alpha, weighted = at.alpha + gathered, at.weighted + gathered
-            add_outer(m, alpha, weighted, pairs, at.width, steps - skip, at.step, W * W)
+            add_outer(m, alpha, weighted, pairs, at.width, at.width, steps - skip, at.step, W * W)
 
 
 @kernel

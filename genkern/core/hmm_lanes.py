@@ -26,9 +26,9 @@ from genkern.core.hmm_rows import (
     sum_of_emissions,
     sum_of_shifts,
 )
-from genkern.core.hmm_states import clear, padded, places
+from genkern.core.hmm_states import clear, places
 from genkern.core.jit import inlined, kernel
-from genkern.core.simd import W, broadcast, element, less, load, multiply_add, select, store, zero
+from genkern.core.simd import W, broadcast, element, less, load, multiply_add, padded, select, store, zero
 from genkern.core.simd_shuffle import exponent, inverse_power, transpose
 
 CHUNK = 16  # steps whose pair counts are gathered in registers before they touch memory

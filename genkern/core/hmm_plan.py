@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from genkern.core.hmm_few_lanes import QUAD, is_few
-from genkern.core.hmm_states import padded
 from genkern.core.hmm_types import Ints
-from genkern.core.simd import W
+from genkern.core.simd import W, padded
 
 QUADS, LANES, BLOCKS, SINGLE = "quads", "lanes", "blocks", "single"
 

@@ -10,26 +10,21 @@ from genkern.core.hmm_reference import row_of
 from genkern.core.hmm_rows import LARGEST, LOG_2, SMALLEST, STRIDE, sum_of_emissions, sum_of_shifts
 from genkern.core.hmm_states import (
     Row,
+    add_outer,
     add_pairs,
     chunk_of,
     clear,
     combine,
     copy_row,
     pack,
-    padded,
     places,
     row_times,
     row_times_four,
     row_times_three,
 )
 from genkern.core.jit import inlined, kernel
-from genkern.core.simd import W, broadcast, horizontal_sum, load, store, zero
+from genkern.core.simd import W, broadcast, horizontal_sum, load, padded, store, zero
 from genkern.core.simd_shuffle import exponent, inverse_power
-from genkern.core.tiles import TILE, add_numbers, add_tile, store_tile, zeros
-
-# Rows and columns of tiles of pairs; with fewer registers, a panel of columns at a time.
-FOUR, THREE, ONE = (0.0,) * 4, (0.0,) * 3, (0.0,)
-PANELS = FOUR if TILE >= 16 else ONE
 
 
 class Single(NamedTuple):
@@ -174,11 +169,11 @@ def _backward(problem, rows, job, i, at, m, emissions):
             clear(m, at.arriving, width)
         place += 1
         if place == at.chunk:
-            _add_pairs(at, m, place)
+            add_outer(m, at.alpha, at.weighted, at.pairs, at.rows, width, place, width, W)
             for c in range(at.weighted, at.weighted + width, W):
                 store(m, c, load(m, c + at.chunk * width))
             place = 0
-    _add_pairs(at, m, place)
+    add_outer(m, at.alpha, at.weighted, at.pairs, at.rows, width, place, width, W)
     for c in range(0, width, W):
         store(m, at.now + c, load(m, at.weighted + place * width + c))
 
@@ -209,32 +204,6 @@ def _back(at, m, emissions, left, row, inverse):
         future = row_times(m, left, at.T + c * rows, rows, load(m, at.arriving + c))
         combine(m, emissions, row, c, c, future, inverse)
         c += W
-
-
-@kernel
-def _add_pairs(at, m, steps):
-    """Add sum_t alpha[t, k] weighted[t, j] to the pairs, by panels of columns as many as registers hold."""
-    c = 0
-    while at.width - c >= len(PANELS) * W:
-        _add_panels(at, m, steps, c, PANELS)
-        c += len(PANELS) * W
-    if at.width - c == 3 * W:
-        _add_panels(at, m, steps, c, THREE)
-        c += 3 * W
-    while c < at.width:
-        _add_panels(at, m, steps, c, ONE)
-        c += W
-
-
-@inlined
-def _add_panels(at, m, steps, c, columns):
-    """Add the pairs of all states with those of so many eights of columns, four rows at a time."""
-    for k in range(0, at.rows, 4):
-        x = zeros(FOUR, columns)
-        for t in range(0, steps * at.width, at.width):
-            x = add_numbers(x, FOUR, m, at.alpha + t + k, 1, m, at.weighted + t + c)
-        to = at.pairs + k * at.width + c
-        store_tile(m, to, at.width, FOUR, add_tile(x, FOUR, m, to, at.width))
 
 
 @kernel

@@ -9,10 +9,15 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import NamedTuple
 
+from genkern.core import tiles
 from genkern.core.jit import inlined, kernel
-from genkern.core.simd import W, broadcast, element, horizontal_sum, load, multiply_add, store, zero
+from genkern.core.simd import W, broadcast, element, horizontal_sum, load, multiply_add, padded, store, zero
+from genkern.core.tiles import add_numbers, add_tile, store_tile, zeros
 
 TILE = 4  # rows of a register tile: four rows of eight columns and their operands fit sixteen registers
+# Rows and columns of tiles of pair counts: where there are more registers, several eights of columns.
+FOUR, THREE, ONE = (0.0,) * TILE, (0.0,) * 3, (0.0,)
+PANELS = FOUR if tiles.TILE >= 16 else ONE
 
 
 class Row(NamedTuple):
@@ -23,11 +28,6 @@ class Row(NamedTuple):
     alpha: int
     weighted: int
     emissions: int
-
-
-def padded(n: int) -> int:
-    """Return n rounded up to a multiple of eight."""
-    return -(-n // W) * W
 
 
 def chunk_of(n: int) -> int:
@@ -141,23 +141,33 @@ def combine(m, emissions, row, at, column, future, inverse):
 
 
 @kernel
-def add_outer(m, alpha, weighted, pairs, width, steps, step, apart):
-    """Add sum_t alpha[t, k] weighted[t, j] to pairs (width, width); steps and eights of states lie so far apart."""
-    for panel in range(0, width, W):
-        for k in range(0, width, TILE):
-            to, left, right = pairs + k * width + panel, alpha + k // W * apart + k % W, weighted + panel // W * apart
-            a, b = load(m, to), load(m, to + width)
-            c, d = load(m, to + 2 * width), load(m, to + 3 * width)
-            for t in range(0, steps * step, step):
-                w = load(m, right + t)
-                a = multiply_add(broadcast(element(m, left + t)), w, a)
-                b = multiply_add(broadcast(element(m, left + t + 1)), w, b)
-                c = multiply_add(broadcast(element(m, left + t + 2)), w, c)
-                d = multiply_add(broadcast(element(m, left + t + 3)), w, d)
-            store(m, to, a)
-            store(m, to + width, b)
-            store(m, to + 2 * width, c)
-            store(m, to + 3 * width, d)
+def add_outer(m, alpha, weighted, pairs, rows, width, steps, step, apart):
+    """Add sum_t alpha[t, k] weighted[t, j] to pairs (rows, width), by as many columns at a time as registers hold.
+
+    Steps and eights of states lie so far apart; only eights that are neighbours go together.
+    """
+    c = 0
+    while apart == W and width - c >= len(PANELS) * W:
+        _add_panels(m, alpha, weighted + c, pairs + c, (rows, width, steps, step, apart), PANELS)
+        c += len(PANELS) * W
+    if apart == W and width - c == 3 * W:
+        _add_panels(m, alpha, weighted + c, pairs + c, (rows, width, steps, step, apart), THREE)
+        c += 3 * W
+    while c < width:
+        _add_panels(m, alpha, weighted + c // W * apart, pairs + c, (rows, width, steps, step, apart), ONE)
+        c += W
+
+
+@inlined
+def _add_panels(m, alpha, weighted, pairs, sizes, columns):
+    """Add the pairs of all states with those of so many eights of columns, four rows at a time."""
+    rows, width, steps, step, apart = sizes
+    for k in range(0, rows, TILE):
+        x, left = zeros(FOUR, columns), alpha + k // W * apart + k % W
+        for t in range(0, steps * step, step):
+            x = add_numbers(x, FOUR, m, left + t, 1, m, weighted + t)
+        to = pairs + k * width
+        store_tile(m, to, width, FOUR, add_tile(x, FOUR, m, to, width))
 
 
 @kernel

@@ -29,7 +29,7 @@ from genkern.core.pairs_psi import fetch
 from genkern.core.pairs_steps import tile_of
 from genkern.core.pairs_types import SCALES, Floats, PairSide, Table, aligned, new_room
 from genkern.core.products import mirror
-from genkern.core.simd import W
+from genkern.core.simd import W, padded
 
 __all__ = ["PairSide", "pair_log", "pair_log_factors", "pair_log_values"]
 
@@ -158,19 +158,17 @@ def _pairs(left: PairSide, right: PairSide | None, psi: _Psi, length: int, n_job
 def _run(left: PairSide, right: PairSide, psi: _Psi, length: int, half: bool, n_jobs: int | None) -> Floats:
     """Return log k by threads over bins of rows, done again in logarithms where underflow may have spoilt it."""
     (a, n), (b, m), count = left.start.shape, right.start.shape, psi.factors[0].shape[-1] if psi.factors else 0
-    lanes = max(n, m) <= LANES
     cheap = 0 < count <= n + m and length > 2
     # What ψ is scaled to may exceed one, but not two.
     bounds = [_bounds(side, length) + (0.0 if psi.logs else 0.5 * length * np.log(2.0)) for side in (left, right)]
     records = _records(left, bounds[0], psi.factors[0] if psi.factors else None, cheap)
     others = records if half else _records(right, bounds[1], psi.factors[1] if psi.factors else None, cheap)
-    units = _in_lanes(others) if lanes else _in_tiles(others)
+    units = _as_lanes(others) if _in_lanes(n, m) else _as_tiles(others)
     block = Block(
         left=records.reshape(a, -1),
         right=units.reshape(len(units), -1),
         factors=count,
         cheap=cheap,
-        lanes=lanes,
         half=half,
         length=length,
         log_k=np.empty((a, b)),
@@ -193,21 +191,22 @@ def _run(left: PairSide, right: PairSide, psi: _Psi, length: int, half: bool, n_
 def _run_rows(block: Block, psi: _Psi, first: int, last: int) -> None:
     """Set log k and redo in some rows of a block, fetching ψ from a table for a rectangle at a time."""
     (_, n, b, m), units = psi.shape, len(block.right)
-    width = m * W if block.lanes else _padded(m)
-    room, tile = new_room(n, m, width), tile_of(n, width // W, block.lanes)
+    lanes = _in_lanes(n, m)
+    room = new_room(n, m, lanes)
+    tile = tile_of(n, room.width // W, lanes)
     if psi.factors is not None:
         run_items(block, (first, last), (0, units), np.empty(0), np.empty(0), room, tile)
         return
-    size = n * width
+    size = n * room.width
     many = max(1, BATCH // size)
     wide = min(units, many)
     high = min(last - first, max(1, many // wide))
     items, scales = aligned(high * wide * size), aligned(high * wide * SCALES)
     strides = tuple(step // psi.table.itemsize for step in psi.table.strides)
-    table = Table(psi.table.ravel(order="K"), strides, (n, m, width, b), psi.logs, block.lanes, block.half)
+    table = Table(psi.table.ravel(order="K"), strides, (n, m, room.width, b), psi.logs, lanes, block.half)
     for row in range(first, last, high):
         rows = (row, min(row + high, last))
-        for unit in range(row // (W if block.lanes else 1) if block.half else 0, units, wide):
+        for unit in range(row // (W if lanes else 1) if block.half else 0, units, wide):
             some = (unit, min(unit + wide, units))
             fetch(table, rows, some, items, scales)
             run_items(block, rows, some, items, scales, room, tile)
@@ -226,17 +225,17 @@ def _redo(left: PairSide, right: PairSide, psi: _Psi, length: int, pairs: NDArra
             log_k[tuple(some[np.isnan(log_psi).any(axis=(1, 2))].T)] = np.nan
 
 
+def _in_lanes(n: int, m: int) -> bool:
+    """Say whether a vector holds eight models, or eight states of one."""
+    return max(n, m) <= LANES
+
+
 def _turned(n: int, m: int) -> bool:
     """Say whether the block is computed with its sides exchanged: the right one is the larger, or pads less."""
-    if max(n, m) <= LANES:
+    if _in_lanes(n, m):
         return n > m
-    cost, turned = n * _padded(m), m * _padded(n)
+    cost, turned = n * padded(m), m * padded(n)
     return turned < cost or (turned == cost and n > m)
-
-
-def _padded(count: int) -> int:
-    """Return the next multiple of eight."""
-    return -(-count // W) * W
 
 
 def _row_bins(rows: int, bins: int, half: bool) -> list[int]:
@@ -294,19 +293,19 @@ def _records(side: PairSide, bounds: Floats, factors: Floats | None, cheap: bool
     return np.concatenate(parts, axis=1, out=records)
 
 
-def _in_lanes(records: Floats) -> Floats:
+def _as_lanes(records: Floats) -> Floats:
     """Return units of eight models, (u, rows, m, 8); the last model fills up the last unit."""
     b, rows, m = records.shape
-    index = np.minimum(np.arange(_padded(b)), b - 1).reshape(-1, W)
+    index = np.minimum(np.arange(padded(b)), b - 1).reshape(-1, W)
     units = aligned(len(index), rows, m, W)
     units[:] = records[index].transpose(0, 2, 3, 1)
     return units
 
 
-def _in_tiles(records: Floats) -> Floats:
+def _as_tiles(records: Floats) -> Floats:
     """Return the models with their states padded by zeros to a multiple of eight, (b, rows, width)."""
     b, rows, m = records.shape
-    units = aligned(b, rows, _padded(m))
+    units = aligned(b, rows, padded(m))
     units[..., :m] = records
     units[..., m:] = 0.0
     return units

@@ -43,12 +43,12 @@ def begin(left, a, right, b, room):
 
 
 @kernel
-def scale_as_psi(room, first, lanes):
+def scale_as_psi(room, first):
     """Multiply what starts there by what ψ was multiplied by, which mostly is one; it may have vanished before."""
     x, one = room.numbers, broadcast(1.0)
     unit = load(x, UNIT)
     if any_lane(less(unit, one)) or any_lane(less(one, unit)):
-        s = total(room, first, lanes)
+        s = total(room, first)
         scaled = select(less(unit, one), s, select(less(one, unit), s, one))
         do_again(room, less(scaled, broadcast(VANISHED)))
         for at in range(first, first + room.rows * room.width, W):
@@ -56,7 +56,7 @@ def scale_as_psi(room, first, lanes):
 
 
 @kernel
-def end(left, a, right, b, room, first, lanes):
+def end(left, a, right, b, room, first):
     """Return Σ e_i e′_j φ_ij of the φ that starts there; e stands at left[a], e′ at right[b]."""
     x = room.numbers
     s = zero()
@@ -65,11 +65,11 @@ def end(left, a, right, b, room, first, lanes):
         for at in range(0, room.width, W):
             t = multiply_add(load(right, b + at), load(x, first + i * room.width + at), t)
         s = multiply_add(broadcast(element(left, a + i)), t, s)
-    return s if lanes else broadcast(horizontal_sum(s))
+    return s if room.lanes else broadcast(horizontal_sum(s))
 
 
 @kernel
-def watch(left, a, right, b, room, lanes):
+def watch(left, a, right, b, room):
     """Compare φ with the one a step before: set its growth, and mark as ready the lanes where it settled.
 
     There the normalised φ no longer changes, no entry of it grows, and what the end weights let through, which may be
@@ -77,7 +77,7 @@ def watch(left, a, right, b, room, lanes):
     """
     x, size = room.numbers, room.rows * room.width
     one = broadcast(1.0)
-    before, after = total(room, room.old, lanes), total(room, room.phi, lanes)
+    before, after = total(room, room.old), total(room, room.phi)
     dead = less(before, broadcast(NOTHING))
     old_unit = select(dead, zero(), one / before)
     new_unit = select(dead, zero(), one / after)
@@ -89,13 +89,13 @@ def watch(left, a, right, b, room, lanes):
         growing = maximum(growing, multiply_add(broadcast(-1.0 - GROWING), old, new))
     settled = select(less(broadcast(SETTLED), change), zero(), one)
     settled = select(less(broadcast(NOTHING), growing), zero(), settled)
-    if not lanes:
+    if not room.lanes:
         settled = select(less(broadcast(horizontal_sum(settled)), broadcast(W - 0.5)), zero(), one)
     store(x, GROWTH, after / before)
     settled = select(less(load(x, DONE), one), settled, zero())
     if any_lane(less(zero(), settled)):
-        seen = end(left, a, right, b, room, room.old, lanes) * old_unit
-        gap = end(left, a, right, b, room, room.phi, lanes) * new_unit - seen
+        seen = end(left, a, right, b, room, room.old) * old_unit
+        gap = end(left, a, right, b, room, room.phi) * new_unit - seen
         apart = less(seen * broadcast(EVEN), maximum(gap, zero() - gap))
         settled = select(apart, zero(), settled)
     store(x, READY, settled)

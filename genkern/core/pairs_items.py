@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from genkern.core.jit import kernel
 from genkern.core.pairs_ends import begin, close, end, scale_as_psi, watch
 from genkern.core.pairs_psi import scale_values
-from genkern.core.pairs_steps import advance, multiply, total
+from genkern.core.pairs_steps import advance, copy, multiply, total
 from genkern.core.pairs_types import (
     DONE,
     EXPONENT,
@@ -38,18 +38,10 @@ class Block(NamedTuple):
     right: Floats  # (u, rows * width)
     factors: int  # inner dimension of ψ = F F′ᵀ, or 0 where ψ comes from a table
     cheap: bool  # the first and the last step take factors instead of matrices
-    lanes: bool  # a vector holds eight models, or eight states of one
     half: bool  # pairs left of the diagonal are left out
     length: int
     log_k: Floats  # (a, b), set
     redo: NDArray[np.bool_]  # (a, b), set where underflow may have spoilt log k
-
-
-@kernel
-def copy(a, first, b, to, size):
-    """Copy vectors."""
-    for at in range(0, size, W):
-        store(b, to + at, load(a, first + at))
 
 
 @kernel
@@ -58,9 +50,9 @@ def run_items(block, rows, units, psi, scales, room, tile):
 
     rows, units: first and last; psi, scales: of the items, flat, where there are no factors.
     """
-    left, right, count, lanes, length = block.left, block.right, block.factors, block.lanes, block.length
+    left, right, count, length = block.left, block.right, block.factors, block.length
     n, m, width, x = room.rows, room.states, room.width, room.numbers
-    group = W if lanes else 1
+    group = W if room.lanes else 1
     for low in range(rows[0], rows[1], TOGETHER):
         for unit in range(units[0], units[1]):
             high = min(low + TOGETHER, rows[1])
@@ -73,7 +65,7 @@ def run_items(block, rows, units, psi, scales, room, tile):
                     store(x, place, zero())
                 if count:
                     multiply(left, a_first, right, b_first, count, room, room.nowhere, room.psi, tile)
-                    scale_values(x, room.psi, n * width, x, SHIFT, lanes)
+                    scale_values(x, room.psi, n * width, x, SHIFT, room.lanes)
                 else:
                     item = (row - rows[0]) * (units[1] - units[0]) + unit - units[0]
                     copy(psi, item * n * width, x, room.psi, n * width)
@@ -83,7 +75,7 @@ def run_items(block, rows, units, psi, scales, room, tile):
                     # φ_2 = (Aᵀ φ_1 A′) ∘ ψ
                     a_first, b_first = a_first + count * n, b_first + count * width
                     multiply(left, a_first, right, b_first, count, room, room.psi, room.phi, tile)
-                    scale_as_psi(room, room.phi, lanes)
+                    scale_as_psi(room, room.phi)
                     done, last = 1, last - 1
                 else:
                     begin(left, a, right, b, room)
@@ -94,8 +86,8 @@ def run_items(block, rows, units, psi, scales, room, tile):
                     done += span
                     watched = done < last
                     advance(left, a + TRANSITIONS * n, right, b + TRANSITIONS * width, room, span, watched, tile)
-                    if watched and watch(left, a_end, right, b_end, room, lanes):
-                        s = end(left, a_end, right, b_end, room, room.phi, lanes)
+                    if watched and watch(left, a_end, right, b_end, room):
+                        s = end(left, a_end, right, b_end, room, room.phi)
                         settled = close(s, bound, room, length - 1 - done)
                 if not settled:
                     store(x, READY, broadcast(1.0) - load(x, DONE))
@@ -103,11 +95,11 @@ def run_items(block, rows, units, psi, scales, room, tile):
                         # What the step to come ends with: Σ [A ((e e′ᵀ) ∘ ψ) A′ᵀ] ∘ φ
                         a_first, b_first = a_first + count * n, b_first + count * width
                         multiply(left, a_first, right, b_first, count, room, room.phi, room.half, tile)
-                        scale_as_psi(room, room.half, lanes)
-                        s = total(room, room.half, lanes)
+                        scale_as_psi(room, room.half)
+                        s = total(room, room.half)
                         done += 1
                     else:
-                        s = end(left, a_end, right, b_end, room, room.phi, lanes)
+                        s = end(left, a_end, right, b_end, room, room.phi)
                     close(s, bound, room, length - 1 - done)
                 column = unit * group
                 for k in range(min(group, block.log_k.shape[1] - column)):

@@ -3,8 +3,8 @@
 A vector holds, in the lane layout, one pair of states of eight right-hand models and φ is (n, m, 8); in the tile
 layout, eight states of one right-hand model and φ is (n, columns, 8). The two products of a step keep a tile of
 rows and columns in registers; where tiles do not fit, the last one overlaps another, whose numbers it sets again.
-Everything stands in one function each: to share the first product cost 2 to 4 % of the time. The sum of φ is looked at
-but every few steps.
+Both layouts share the code, which is compiled for each. Its first product is ``multiply`` written again: to call that
+cost 2 to 4 % of the time. The sum of φ is looked at but every few steps.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def tile_of(rows: int, columns: int, lanes: bool) -> Whole | Lanes | Tiles:
 
 
 @kernel
-def total(room, first, lanes):
+def total(room, first):
     """Return the sum of the vectors of φ, or what else starts there, over all lanes where these belong to one model."""
     # Four sums do not wait for each other.
     s0, s1, s2, s3 = zero(), zero(), zero(), zero()
@@ -107,7 +107,7 @@ def total(room, first, lanes):
     for at in range(last - (last - first) % (4 * W), last, W):
         s0 = s0 + load(room.numbers, at)
     s = (s0 + s1) + (s2 + s3)
-    return s if lanes else broadcast(horizontal_sum(s))
+    return s if room.lanes else broadcast(horizontal_sum(s))
 
 
 @kernel
@@ -141,10 +141,10 @@ def rescale(room, s):
 
 
 @kernel
-def keep(room):
-    """Copy φ to where the one before is kept."""
-    for at in range(0, room.rows * room.width, W):
-        store(room.numbers, room.old + at, load(room.numbers, room.phi + at))
+def copy(a, first, b, to, size):
+    """Set b[to : to + size] = a[first : first + size], a whole number of vectors."""
+    for at in range(0, size, W):
+        store(b, to + at, load(a, first + at))
 
 
 @kernel
@@ -186,49 +186,17 @@ def _advance_whole(left, a, right, b, room, span, kept, tile):
     store_tile(numbers, phi, width, rows, x)
 
 
-def _advance_lanes(left, a, right, b, room, span, kept, tile):
-    """Take the steps in the lane layout."""
+def _advance_tiled(left, a, right, b, room, span, kept, tile):
+    """Take the steps tile by tile."""
     rows, columns, n, width = tile.rows, tile.columns, room.rows, room.width
-    m = width // W
-    numbers, phi, psi, half = room.numbers, room.phi, room.psi, room.half
+    wide, numbers, phi, psi, half = width // W, room.numbers, room.phi, room.psi, room.half
     for step in range(span):
         if step % RESCALE == 0:
-            t = total(room, phi, True)
+            t = total(room, phi)
             if is_far(t):
                 rescale(room, t)
         if kept and step == span - 1:
-            keep(room)
-        for row in range(0, n, len(rows)):
-            i = min(row, n - len(rows))
-            for column in range(0, m, len(columns)):
-                c = min(column, m - len(columns)) * W
-                x = zeros(rows, columns)
-                for s in range(n):
-                    x = add_numbers(x, rows, left, a + s * n + i, 1, numbers, phi + s * width + c)
-                store_tile(numbers, half + i * width + c, width, rows, x)
-        for row in range(0, n, len(rows)):
-            i = min(row, n - len(rows))
-            for column in range(0, m, len(columns)):
-                c = min(column, m - len(columns)) * W
-                at = i * width + c
-                x = zeros(rows, columns)
-                for s in range(m):
-                    x = add_vectors(x, rows, numbers, half + i * width + s * W, width, right, b + s * width + c)
-                store_tile(numbers, phi + at, width, rows, multiply_tile(x, rows, numbers, psi + at, width))
-
-
-def _advance_tiles(left, a, right, b, room, span, kept, tile):
-    """Take the steps in the tile layout."""
-    rows, columns, n, width = tile.rows, tile.columns, room.rows, room.width
-    wide = width // W
-    numbers, phi, psi, half, m = room.numbers, room.phi, room.psi, room.half, room.states
-    for step in range(span):
-        if step % RESCALE == 0:
-            t = total(room, phi, False)
-            if is_far(t):
-                rescale(room, t)
-        if kept and step == span - 1:
-            keep(room)
+            copy(numbers, phi, numbers, room.old, n * width)
         for row in range(0, n, len(rows)):
             i = min(row, n - len(rows))
             for column in range(0, wide, len(columns)):
@@ -243,12 +211,31 @@ def _advance_tiles(left, a, right, b, room, span, kept, tile):
                 c = min(column, wide - len(columns)) * W
                 at = i * width + c
                 x = zeros(rows, columns)
-                for s in range(m):
-                    x = add_numbers(x, rows, numbers, half + i * width + s, width, right, b + s * width + c)
+                for s in range(room.states):
+                    x = add_state(x, tile, numbers, half + i * width, s, width, right, b + s * width + c)
                 store_tile(numbers, phi + at, width, rows, multiply_tile(x, rows, numbers, psi + at, width))
 
 
-_STEPS: dict[Any, Any] = {Whole: _advance_whole, Lanes: _advance_lanes, Tiles: _advance_tiles}
+def add_state(x, tile, p, j, s, step, a, i):
+    """Add products of what state s of the right-hand models has in some rows of p and in a: vectors, or numbers."""
+    return _ADDS[type(tile)](x, tile, p, j, s, step, a, i)
+
+
+@overload(add_state, inline="always")
+def _add_state_compiled(x, tile, p, j, s, step, a, i):
+    return _ADDS[tile.instance_class]
+
+
+def _add_vectors(x, tile, p, j, s, step, a, i):
+    return add_vectors(x, tile.rows, p, j + s * W, step, a, i)
+
+
+def _add_numbers(x, tile, p, j, s, step, a, i):
+    return add_numbers(x, tile.rows, p, j + s, step, a, i)
+
+
+_ADDS: dict[Any, Any] = {Lanes: _add_vectors, Tiles: _add_numbers}
+_STEPS: dict[Any, Any] = {Whole: _advance_whole, Lanes: _advance_tiled, Tiles: _advance_tiled}
 
 
 def advance(left, a, right, b, room, span, kept, tile):

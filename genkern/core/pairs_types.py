@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core.simd import W
+from genkern.core.simd import W, padded
 
 Floats = NDArray[np.float64]
 
@@ -54,6 +54,7 @@ class Room(NamedTuple):
     rows: int  # n
     width: int
     states: int  # m
+    lanes: bool  # a vector holds eight models, or eight states of one
     nowhere: int  # -1, in place of one of the above; a literal would be compiled for by itself
 
 
@@ -81,7 +82,8 @@ def aligned(*shape: int) -> Floats:
     return room[first : first + size].reshape(shape)
 
 
-def new_room(n: int, m: int, width: int) -> Room:
-    """Return the room for φ of n by m states, in n rows of so many numbers."""
+def new_room(n: int, m: int, lanes: bool) -> Room:
+    """Return the room for φ of n by m states."""
+    width = m * W if lanes else padded(m)
     psi, phi, half, old, last = (ARRAYS + k * n * width for k in range(5))
-    return Room(aligned(last), psi, phi, half, old, rows=n, width=width, states=m, nowhere=-1)
+    return Room(aligned(last), psi, phi, half, old, rows=n, width=width, states=m, lanes=lanes, nowhere=-1)

@@ -29,6 +29,11 @@ _LONGS = ir.VectorType(ir.IntType(64), W)
 _INDEX = ir.IntType(32)
 
 
+def padded(count: int) -> int:
+    """Return a number rounded up to a multiple of eight."""
+    return -(-count // W) * W
+
+
 class VectorType(types.Type):
     """The Numba type of eight doubles."""
 
