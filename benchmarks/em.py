@@ -87,7 +87,7 @@ def w3b() -> None:
         lambda: [peer_fit(starts[sizes[i]], [X[i]], steps) for i in chosen],
         lambda: ours.fit_each(X),
         goal=14,
-        rounds=2,
+        rounds=4,
         share=share,
     )
 

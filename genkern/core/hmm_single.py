@@ -125,12 +125,12 @@ def _ahead(at, m, then, now, pred):
     """Take the message one step on; return the sum of its vectors. Panels go by four or three as far as they do."""
     c, rows, total = 0, at.rows, zero()
     while at.width - c >= 4 * W:
-        p, q, r, s = row_times_four(m, then, at.A + c * rows, rows, (zero(), zero(), zero(), zero()))
+        p, q, r, s = row_times_four(m, then, at.A + c * rows, rows, at.n, (zero(), zero(), zero(), zero()))
         total = total + (_emit(at, m, c, now, pred, p) + _emit(at, m, c + W, now, pred, q))
         total = total + (_emit(at, m, c + 2 * W, now, pred, r) + _emit(at, m, c + 3 * W, now, pred, s))
         c += 4 * W
     if at.width - c == 3 * W:
-        p, q, r = row_times_three(m, then, at.A + c * rows, rows, (zero(), zero(), zero()))
+        p, q, r = row_times_three(m, then, at.A + c * rows, rows, at.n, (zero(), zero(), zero()))
         total = total + (_emit(at, m, c, now, pred, p) + _emit(at, m, c + W, now, pred, q))
         total = total + _emit(at, m, c + 2 * W, now, pred, r)
         c += 3 * W
@@ -185,7 +185,7 @@ def _back(at, m, emissions, left, row, inverse):
     while at.width - c >= 4 * W:
         end = at.arriving + c
         four = load(m, end), load(m, end + W), load(m, end + 2 * W), load(m, end + 3 * W)
-        p, q, r, s = row_times_four(m, left, at.T + c * rows, rows, four)
+        p, q, r, s = row_times_four(m, left, at.T + c * rows, rows, at.n, four)
         combine(m, emissions, row, c, c, p, inverse)
         combine(m, emissions, row, c + W, c + W, q, inverse)
         combine(m, emissions, row, c + 2 * W, c + 2 * W, r, inverse)
@@ -194,7 +194,7 @@ def _back(at, m, emissions, left, row, inverse):
     if at.width - c == 3 * W:
         end = at.arriving + c
         p, q, r = row_times_three(
-            m, left, at.T + c * rows, rows, (load(m, end), load(m, end + W), load(m, end + 2 * W))
+            m, left, at.T + c * rows, rows, at.n, (load(m, end), load(m, end + W), load(m, end + 2 * W))
         )
         combine(m, emissions, row, c, c, p, inverse)
         combine(m, emissions, row, c + W, c + W, q, inverse)

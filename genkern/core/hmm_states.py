@@ -99,12 +99,12 @@ def row_times(m, left, panel, rows, start):
 
 
 @inlined
-def row_times_three(m, left, panel, rows, starts):
-    """Return what row_times does for three neighbouring panels, by two interleaved partial sums each."""
+def row_times_three(m, left, panel, rows, n, starts):
+    """Return what row_times does for three neighbouring panels, of n states, by two interleaved partial sums each."""
     a, b, c = starts
     x, y, z = zero(), zero(), zero()
     apart = rows * W
-    for k in range(0, rows, 2):
+    for k in range(0, n, 2):
         factor, at = broadcast(element(m, left + k)), panel + k * W
         a, b = multiply_add(factor, load(m, at), a), multiply_add(factor, load(m, at + apart), b)
         c = multiply_add(factor, load(m, at + 2 * apart), c)
@@ -115,11 +115,11 @@ def row_times_three(m, left, panel, rows, starts):
 
 
 @inlined
-def row_times_four(m, left, panel, rows, starts):
-    """Return what row_times does for four neighbouring panels, by one sum each: enough to fill all registers."""
+def row_times_four(m, left, panel, rows, n, starts):
+    """Return what row_times does for four neighbouring panels, of n states, by one sum each, which is enough."""
     a, b, c, d = starts
     apart = rows * W
-    for k in range(rows):
+    for k in range(n):
         factor, at = broadcast(element(m, left + k)), panel + k * W
         a, b = multiply_add(factor, load(m, at), a), multiply_add(factor, load(m, at + apart), b)
         c = multiply_add(factor, load(m, at + 2 * apart), c)
