@@ -12,11 +12,12 @@ import pytest
 from affinity_cases import ELSEWHERE
 from numpy.testing import assert_allclose, assert_array_equal
 
-from genkern.affinities import Affinity, Expected, PairError, Power, affinity, gaussian, hmm, resolvent
+from genkern.affinities import Affinity, Expected, Jeffreys, PairError, Power, affinity, gaussian, hmm, resolvent
 from genkern.core import products
 from genkern.core.pairs import PairSide
 from genkern.models.base import rebatch
 from genkern.models.categorical import Categorical
+from genkern.models.factorial import FactorialHMM
 from genkern.models.gaussian import Gaussian
 from genkern.models.hmm import HMM
 
@@ -119,6 +120,32 @@ def test_table_prints_one_line_a_rule() -> None:
     assert len(repr(table).splitlines()) == len(table) + 1
     assert "gaussian_mean_map" in repr(table)
     assert f"{len(table)} formulas" in repr(affinity)
+
+
+# Where the paper of probability product kernels has what each family's formula is, read off its pages.
+PRINTED = {
+    "BayesNet": "section 4.3", "Bernoulli": "section 3.2", "Categorical": "section 3.3", "Chain": "section 4.2",
+    "Dirichlet": "section 3,", "Exponential": "section 3.4", "Gamma": "section 3.4", "Gaussian": "eq. 5",
+    "Geometric": "section 3,", "HMM": "section 4.2", "KDE": "section 4.1", "LDS": "section 4.5",
+    "LinearGaussianNet": "section 4.4", "MarkovChain": "section 4.2", "Mixture": "section 4.1",
+    "Multinomial": "section 3.3", "Poisson": "table 1", "Sampled": "section 5,", "SiteModel": "section 3.3",
+    "SwitchingLDS": "section 5.1", "VonMises": "section 3,",
+}  # fmt: skip
+MEAN_FIELD, DIVERGENCES = "section 6.1", "section 7"
+
+
+def test_formulas_cite_the_sections_of_the_paper() -> None:
+    for rule in affinity.table():
+        if "Jebara" not in rule.reference:
+            continue
+        if rule.how is Jeffreys:
+            printed = DIVERGENCES
+        elif rule.left is FactorialHMM:  # exact over joint states, as for hidden Markov models
+            printed = MEAN_FIELD if rule.kind == "bound" else PRINTED["HMM"]
+        else:
+            printed = PRINTED[rule.left.__name__]
+        assert printed in rule.reference, rule.name
+    assert "kernels, eq. 2." in str(Power.__doc__)
 
 
 class Base:

@@ -17,7 +17,7 @@ from genkern.validation import Floats
 
 CHUNK = 1 << 21  # parameters of pairs at a time
 PRODUCT = "Jebara, Kondor & Howard (2004), section 4.3, the power inside the sum over hidden nodes"
-MEAN_MAP = "Mehta & Gray (2010), eq. 2, for every observed node"
+MEAN_MAP = "Mehta & Gray (2010), section 3, with eq. 2 for every observed node"
 
 
 @affinity.register(BayesNet, BayesNet, Power, reference=PRODUCT)

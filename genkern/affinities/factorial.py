@@ -18,7 +18,7 @@ from genkern.validation import Floats
 
 MAX_PAIRS = 1 << 20  # pairs of joint states up to which the exact recursion runs
 CHUNK = 1 << 20  # numbers in a temporary array
-JEBARA = "Jebara, Kondor & Howard (2004), section 5.3"
+JEBARA = "Jebara, Kondor & Howard (2004), section 6.1"
 
 
 @affinity.register(FactorialHMM, FactorialHMM, Power, length="given", reference=f"{PRODUCT}, over joint states")

@@ -33,7 +33,7 @@ CHUNK = 1 << 20  # numbers in a temporary array
 JEBARA = "Jebara, Kondor & Howard (2004)"
 
 
-@affinity.register(Bernoulli, Bernoulli, Power, reference=f"{JEBARA}, section 3.1")
+@affinity.register(Bernoulli, Bernoulli, Power, reference=f"{JEBARA}, section 3.2")
 def bernoulli_product(P: Bernoulli, Q: Bernoulli, how: Power) -> Floats:
     r"""Return :math:`\sum_j \log [(\gamma_j \gamma'_j)^\rho + ((1-\gamma_j)(1-\gamma'_j))^\rho]`, G + (a, b)."""
 
@@ -57,7 +57,7 @@ def bernoulli_mean_map(P: Bernoulli, Q: Bernoulli, how: Expected) -> Floats:
     return crossed(P, Q, lambda p, q: np.log1p(-loss * (p * (1.0 - q) + q * (1.0 - p))))
 
 
-@affinity.register(Exponential, Exponential, Power, reference=f"{JEBARA}, table 1, with the reciprocal")
+@affinity.register(Exponential, Exponential, Power, reference=f"{JEBARA}, section 3.4, with the reciprocal")
 def exponential_product(P: Exponential, Q: Exponential, how: Power) -> Floats:
     r"""Return :math:`-\sum_j \log [\rho (1/\beta_j + 1/\beta'_j) (\beta_j \beta'_j)^\rho]`, G + (a, b)."""
     rho = how.rho
@@ -83,7 +83,7 @@ def exponential_mean_map(P: Exponential, Q: Exponential, how: Expected) -> Float
     return crossed(P, Q, terms)
 
 
-@affinity.register(Gamma, Gamma, Power, reference=f"{JEBARA}, section 3.2 and table 1")
+@affinity.register(Gamma, Gamma, Power, reference=f"{JEBARA}, section 3.4")
 def gamma_product(P: Gamma, Q: Gamma, how: Power) -> Floats:
     r"""Return the log product of Gamma distributions, G + (a, b).
 
@@ -102,7 +102,7 @@ def gamma_product(P: Gamma, Q: Gamma, how: Power) -> Floats:
     return _finite(crossed(P, Q, terms), "shapes are so small", rho)
 
 
-@affinity.register(Dirichlet, Dirichlet, Power, reference=f"{JEBARA}, section 3, eq. 4 for this family")
+@affinity.register(Dirichlet, Dirichlet, Power, reference=f"{JEBARA}, section 3, its unnumbered formula")
 def dirichlet_product(P: Dirichlet, Q: Dirichlet, how: Power) -> Floats:
     r"""Return the log product of Dirichlet distributions, G + (a, b).
 
@@ -119,7 +119,7 @@ def dirichlet_product(P: Dirichlet, Q: Dirichlet, how: Power) -> Floats:
     return _finite(crossed(P, Q, terms), "parameters alpha are so small", rho)
 
 
-@affinity.register(Geometric, Geometric, Power, reference=f"{JEBARA}, section 3, eq. 4 for this family")
+@affinity.register(Geometric, Geometric, Power, reference=f"{JEBARA}, section 3, its unnumbered formula")
 def geometric_product(P: Geometric, Q: Geometric, how: Power) -> Floats:
     r"""Return :math:`\sum_j \log \frac{(p_j p'_j)^\rho}{1 - ((1-p_j)(1-p'_j))^\rho}`, G + (a, b)."""
     rho = how.rho
@@ -132,7 +132,7 @@ def geometric_product(P: Geometric, Q: Geometric, how: Power) -> Floats:
     return crossed(P, Q, terms)
 
 
-@affinity.register(Poisson, Poisson, Power, reference=f"{JEBARA}, section 3.3; closed for rho = 1/2 and 1, else a sum")
+@affinity.register(Poisson, Poisson, Power, reference=f"{JEBARA}, table 1; closed for rho = 1/2 and 1, else a sum")
 def poisson_product(P: Poisson, Q: Poisson, how: Power) -> Floats:
     r"""Return the log product of Poisson distributions, G + (a, b).
 
@@ -154,7 +154,7 @@ def poisson_product(P: Poisson, Q: Poisson, how: Power) -> Floats:
     return crossed(P, Q, terms)
 
 
-@affinity.register(VonMises, VonMises, Power, reference=f"{JEBARA}, section 3, eq. 4 for this family")
+@affinity.register(VonMises, VonMises, Power, reference=f"{JEBARA}, section 3, its unnumbered formula")
 def von_mises_product(P: VonMises, Q: VonMises, how: Power) -> Floats:
     r"""Return the log product of von Mises distributions, G + (a, b).
 

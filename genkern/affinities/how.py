@@ -31,7 +31,7 @@ class Power(How):
 
     References
     ----------
-    Jebara, Kondor & Howard (2004), Probability product kernels, eq. 1.
+    Jebara, Kondor & Howard (2004), Probability product kernels, eq. 2.
 
     Examples
     --------

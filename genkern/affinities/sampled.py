@@ -16,7 +16,7 @@ from genkern.models.sampled import Sampled
 from genkern.objects import check_objects
 from genkern.validation import Floats
 
-BETA = "Jebara, Kondor & Howard (2004), section 5.2, draws of both models"
+BETA = "Jebara, Kondor & Howard (2004), section 5, draws of both models"
 MEANS = "Mehta & Gray (2010), section 2, means over draws"
 CHUNK = 1 << 21  # pairs of draws at a time
 

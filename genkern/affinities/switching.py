@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 MAX_PAIRS = 1 << 14  # pairs of paths up to which the kernel is exact
 N_PATHS = 32  # paths of regimes drawn from each model
-JEBARA = "Jebara, Kondor & Howard (2004), section 4.6"
+JEBARA = "Jebara, Kondor & Howard (2004), section 5.1"
 
 
 @affinity.register(SwitchingLDS, SwitchingLDS, Power, length="given", reference=f"{JEBARA}, all paths")

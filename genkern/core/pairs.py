@@ -10,7 +10,7 @@ transitions below 1e-308 are lost. The result of a pair depends on nothing but t
 
 References
 ----------
-Jebara, Kondor & Howard (2004), Probability product kernels, section 4.3.
+Jebara, Kondor & Howard (2004), Probability product kernels, section 4.2.
 """
 
 from __future__ import annotations

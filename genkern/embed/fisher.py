@@ -99,9 +99,9 @@ class FisherScore(TransformerMixin, BaseEstimator):
 
     References
     ----------
-    Jaakkola & Haussler (1999), Exploiting generative models in discriminative classifiers, section 3.
+    Jaakkola & Haussler (1999), Exploiting generative models in discriminative classifiers, section 4, eq. 6.
     Tsuda, Kawanabe, Rätsch, Sonnenburg & Müller (2002), A new discriminative kernel from probabilistic
-    models, appendix.
+    models, appendix A.
 
     Examples
     --------

@@ -50,7 +50,7 @@ class FitEach(TransformerMixin, BaseEstimator):
 
     References
     ----------
-    Jebara, Kondor & Howard (2004), Probability product kernels, section 1.
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 2.
 
     Examples
     --------

@@ -155,7 +155,7 @@ class PositionalSpectrum(PlacedSpectrum):
 
     References
     ----------
-    Jaakkola & Haussler (1999), Exploiting generative models in discriminative classifiers, section 4.
+    Jaakkola & Haussler (1999), Exploiting generative models in discriminative classifiers, section 5.
     Rätsch & Sonnenburg (2004), Accurate splice site detection for Caenorhabditis elegans, section 3.
 
     Examples

@@ -53,7 +53,7 @@ class ProposalFeatures(TransformerMixin, BaseEstimator):
 
     References
     ----------
-    Jebara, Kondor & Howard (2004), Probability product kernels, section 5.2, with one proposal for all pairs.
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 5, with one proposal for all pairs.
 
     Examples
     --------

@@ -54,7 +54,7 @@ class StateSpace(StateEmbedding):
     References
     ----------
     Carli, Bicego, Baldo & Murino (2010), Nonlinear mappings for generative kernels on latent variable models,
-    sections 2 and 3.
+    eq. 1, and eq. 2 with ``map``.
 
     Examples
     --------

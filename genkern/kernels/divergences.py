@@ -48,7 +48,7 @@ class Hellinger(ModelKernel):
 
     References
     ----------
-    Jebara, Kondor & Howard (2004), Probability product kernels, section 7.
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 2.1.
 
     Examples
     --------

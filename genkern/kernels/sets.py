@@ -39,7 +39,7 @@ class SetBhattacharyya(Kernel):
 
     References
     ----------
-    Kondor & Jebara (2003), A kernel between sets of vectors. Jebara, Kondor & Howard (2004), section 7.
+    Kondor & Jebara (2003), A kernel between sets of vectors. Jebara, Kondor & Howard (2004), section 2.1.
 
     Examples
     --------

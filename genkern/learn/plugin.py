@@ -44,7 +44,7 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
 
     References
     ----------
-    Tsuda et al. (2002), A new discriminative kernel from probabilistic models, section 1.
+    Tsuda et al. (2002), A new discriminative kernel from probabilistic models, section 1 (footnote 1).
 
     Examples
     --------

@@ -43,7 +43,7 @@ class BayesNet(Model):
 
     References
     ----------
-    Jebara, Kondor & Howard (2004), Probability product kernels, section 4.5.
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 4.3.
     Darwiche (2003), A differential approach to inference in Bayesian networks, section 3.
 
     Examples

@@ -27,7 +27,7 @@ class Bernoulli(ExponentialFamily):
 
     References
     ----------
-    Jebara, Kondor & Howard (2004), Probability product kernels, sec. 2.1 and 3.1.
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 3.2.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class BernoulliEstimator(ConjugateEstimator):
 
     References
     ----------
-    Jebara, Kondor & Howard (2004), Probability product kernels, sec. 2.2.
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 2.2.
 
     Examples
     --------

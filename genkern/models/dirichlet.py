@@ -34,7 +34,7 @@ class Dirichlet(ExponentialFamily):
 
     References
     ----------
-    Jebara, Kondor & Howard (2004), Probability product kernels, sec. 2.1.
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 3.
 
     Examples
     --------

@@ -42,7 +42,7 @@ class DirichletMultinomial(CountLeaf):
 
     References
     ----------
-    Jebara, Kondor & Howard (2004), Probability product kernels, section 2.2.
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 2.2, eq. 4.
 
     Examples
     --------

@@ -27,7 +27,7 @@ class Exponential(ExponentialFamily):
 
     References
     ----------
-    Jebara, Kondor & Howard (2004), Probability product kernels, sec. 2.1, table 1.
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 3.4 and table 1.
 
     Examples
     --------

@@ -64,7 +64,7 @@ class LinearGaussianNet(Model):
 
     References
     ----------
-    Jebara, Kondor & Howard (2004), Probability product kernels, section 4.5. Shachter & Kenley (1989), Gaussian
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 4.4. Shachter & Kenley (1989), Gaussian
     influence diagrams, section 3.
 
     Examples

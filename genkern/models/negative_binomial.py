@@ -37,7 +37,7 @@ class NegativeBinomial(FieldLeaf):
 
     References
     ----------
-    Jebara, Kondor & Howard (2004), Probability product kernels, eq. 4.
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 2.2, eq. 4.
 
     Examples
     --------

@@ -29,7 +29,7 @@ class Poisson(ExponentialFamily):
 
     References
     ----------
-    Jebara, Kondor & Howard (2004), Probability product kernels, sec. 2.1, table 1.
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 3, table 1.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class PoissonEstimator(ConjugateEstimator):
 
     References
     ----------
-    Jebara, Kondor & Howard (2004), Probability product kernels, sec. 2.2.
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 2.2.
 
     Examples
     --------

@@ -34,7 +34,7 @@ class SiteModel(Leaf):
 
     References
     ----------
-    Jaakkola & Haussler (1999), Exploiting generative models in discriminative classifiers, section 4.
+    Jaakkola & Haussler (1999), Exploiting generative models in discriminative classifiers, section 5.
 
     Examples
     --------

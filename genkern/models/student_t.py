@@ -41,7 +41,7 @@ class StudentT(Leaf):
 
     References
     ----------
-    Jebara, Kondor & Howard (2004), Probability product kernels, section 2.2.
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 2.2, eq. 4.
     Lange, Little & Taylor (1989), Robust statistical modeling using the t distribution, appendix B (information).
 
     Examples

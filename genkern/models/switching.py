@@ -59,7 +59,7 @@ class SwitchingLDS(Model):
     References
     ----------
     Ghahramani & Hinton (2000), Variational learning for switching state-space models.
-    Jebara, Kondor & Howard (2004), Probability product kernels, section 4.6.
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 5.1.
 
     Examples
     --------

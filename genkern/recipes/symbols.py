@@ -128,7 +128,7 @@ def symbols(
     References
     ----------
     Eisenberg, Weiss & Terwilliger (1984), The hydrophobic moment detects periodicity in protein hydrophobicity.
-    Jebara, Kondor & Howard (2004), Probability product kernels, section 3 (Bhattacharyya kernel).
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 2.1 (Bhattacharyya kernel).
     Leslie & Kuang (2004), Fast string kernels using inexact matching for protein sequences.
     Tsuda et al. (2002), A new discriminative kernel from probabilistic models.
     Wold et al. (1993), DNA and peptide sequences and chemical processes multivariately modelled by principal component
