@@ -52,7 +52,7 @@ def dense_path(model, path, x):
     there = ~np.isnan(x.ravel())
     cov, look = mixing @ noises @ mixing.T, look[there]
     S = look @ cov @ look.T + spread[np.ix_(there, there)]
-    gap = x.ravel()[there] - look @ np.concatenate(mean)
+    gap = (x - model.systems.offset[list(path)]).ravel()[there] - look @ np.concatenate(mean)
     log_prob = -0.5 * (gap @ np.linalg.solve(S, gap) + np.linalg.slogdet(2.0 * np.pi * S)[1])
     log_prob += np.log(model.start[path[0]]) + sum(np.log(model.transitions[a, b]) for a, b in itertools.pairwise(path))
     gain = np.linalg.solve(S, look @ cov).T
@@ -326,7 +326,7 @@ def test_the_bound_is_that_of_its_q():
         logs[t, k] = stats.norm.logpdf(draws[:, t], past, np.sqrt((P if t == 0 else Q)[k, 0, 0]))
         there = ~np.isnan(x[t])
         if there.any():
-            gaps = x[t, there] - draws[:, t, None] * model.systems.observation[k, there, 0]
+            gaps = (x[t] - model.systems.offset[k])[there] - draws[:, t, None] * model.systems.observation[k, there, 0]
             logs[t, k] += stats.multivariate_normal.logpdf(gaps, cov=R[k][np.ix_(there, there)])
     expected = logs.mean(axis=-1)  # E log density; the best Q(q) given it has the log-likelihood of an HMM
     chain, steps = np.log(model.start), np.log(model.transitions)
@@ -357,8 +357,9 @@ def test_statistics_of_the_mean_field_are_derivatives_of_its_bound():
     packed = model.pack([drop(rng, x, 0.2) for x in model.sample(2, length=6, rng=0)])
     field = mean_field(model, packed, None, 3000, 0.0)
     sums = field_statistics(model, packed, field)
-    for name, block in (("transition", sums.A), ("observation", sums.C), ("initial_mean", sums.mean)):
-        for index in [(0, 0, 1), (1, 1, 0)] if name != "initial_mean" else [(0, 1), (1, 0)]:
+    blocks = {"transition": sums.A, "observation": sums.C, "initial_mean": sums.mean, "offset": sums.offset}
+    for name, block in blocks.items():
+        for index in [(0, 0, 1), (1, 1, 0)] if block.ndim == 4 else [(0, 1), (1, 0)]:
             sides = []
             for step in (1e-5, -1e-5):
                 parts = {key: np.array(getattr(model.systems, key)) for key in LDS._fields}
@@ -542,12 +543,12 @@ def test_degenerate_data():
 
 
 def test_estimator_errors():
-    X = np.zeros((3, 6))
+    X = np.zeros((3, 6, 2))
     for params, message in (
         ({"n_regimes": 0}, "n_regimes"),
         ({"n_states": 0}, "n_states"),
         ({"init": "magic"}, "init"),
-        ({"min_covar": 0.0}, "min_covar"),
+        ({"relative_floor": 0.0}, "'min_covar' and 'relative_floor' are both zero"),
         ({"tol": -1.0}, "tol"),
         ({"covariance": "round"}, "covariance"),
         ({"init": rotations(), "n_regimes": 3}, "n_regimes=3"),

@@ -47,7 +47,8 @@ class HMMEstimator(ModelEstimator):
     max_iter : int, default=1000
         Largest number of EM steps. Few models need many, and in ``fit_each`` those that are done leave the batch.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per observation. Zero runs all steps.
+        EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
+        last, would gain less than ten times this. Zero runs all steps.
     pseudocount : float, default=0.01
         Added to every allowed start, transition and stop count, and to symbol counts if ``emission`` is a name.
     init : {"auto", "random", "segmental", "kmeans"} or HMM, default="auto"

@@ -43,7 +43,8 @@ class MixtureEstimator(LeafEstimator):
     max_iter : int, default=1000
         Largest number of EM steps. In ``fit_each``, models that are done leave the batch.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per point. Zero runs all steps.
+        EM stops when a step gains less than this per point, and all further ones together, by the pace of the
+        last, would gain less than ten times this. Zero runs all steps.
     pseudocount : float, default=0.01
         Added to the expected number of points of every component (a Dirichlet prior on the weights). Zero is maximum
         likelihood.
