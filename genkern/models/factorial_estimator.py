@@ -183,7 +183,7 @@ class FactorialHMMEstimator(EMEstimator):
 
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
-        noise = GaussianEstimator(self.covariance, min_covar=self.min_covar)
+        noise = GaussianEstimator(self.covariance, min_covar=self.min_covar, relative_floor=0.0)
 
         def run(restart: int) -> Run:
             guess = factorial_guess(packed, self._sizes(), own, derive(keys, restart), noise)
@@ -224,7 +224,8 @@ class FactorialHMMEstimator(EMEstimator):
             "cov": (statistics["cov"] - explained)[:, None],
         }
         one = Gaussian._restore(blocks["mean"], model.cov.reshape(len(change), 1, *model.cov.shape[len(model.shape) :]))
-        leaf = GaussianEstimator(model.covariance_type, min_covar=self.min_covar).maximize_blocks(blocks, one)
+        noise = GaussianEstimator(model.covariance_type, min_covar=self.min_covar, relative_floor=0.0)
+        leaf = noise.maximize_blocks(blocks, one)
         return leaf.cov.reshape(model.cov.shape)
 
 

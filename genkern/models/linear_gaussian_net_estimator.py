@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from genkern.models.base import Statistics
-from genkern.models.gaussian_estimator import _floor_eigenvalues
+from genkern.models.gaussian_floor import floor_eigenvalues
 from genkern.models.graph import Graph, pack_rows
 from genkern.models.graph_estimator import NetEstimator
 from genkern.models.linear_gaussian_net import LinearGaussianNet
@@ -181,7 +181,7 @@ class LinearGaussianNetEstimator(NetEstimator):
             if diagonal:
                 noise = np.maximum(np.diagonal(noise, axis1=-2, axis2=-1), self.min_covar)
             else:
-                noise = _floor_eigenvalues(noise, self.min_covar)
+                noise = floor_eigenvalues(noise, self.min_covar)
             pieces += [np.concatenate([weights, bias], axis=-1).reshape(*batch, -1), noise.reshape(*batch, -1)]
         return LinearGaussianNet._restore(model.graph, model.diagonal, np.concatenate(pieces, axis=-1))
 
