@@ -221,18 +221,22 @@ def test_information_has_the_moments_of_regimes_and_states():
     model, lengths = random_switching(np.random.default_rng(2), 2, 1, 1), np.array([3, 5])
     names = ("start", "row 0", "row 1", "A", "C", "Q", "R", "m", "P")
     blocks = dict(zip(names, [block for _, block in model.information(lengths)]))
-    left, seen, moves, leaves = [], [], [], []
+    left, seen, firsts, looks, moves, leaves = [], [], [], [], [], []
     for T in lengths:
         for _, path, states in model.simulate(20_000, length=int(T), rng=1):
             left.append((states[:-1][path[1:] == 0] ** 2).sum())
             seen.append((states[path == 0] ** 2).sum())
+            firsts.append(states[path == 0].sum())
+            looks.append((path == 0).sum())
             moves.append((path[1:] == 0).sum())
             leaves.append((path[:-1] == 0).sum())
     system = model.systems[0]
     row = model.transitions[0]
     for block, draws, scale in (
         (blocks["A"], left, 1.0 / system.state_cov),
-        (blocks["C"], seen, 1.0 / system.obs_cov),
+        (blocks["C"][:1, :1], seen, 1.0 / system.obs_cov),
+        (blocks["C"][:1, 1:], firsts, 1.0 / system.obs_cov),
+        (blocks["C"][1:, 1:], looks, 1.0 / system.obs_cov),
         (blocks["Q"], moves, 0.5 / system.state_cov**2),
         (blocks["row 0"][:1, :1], leaves, row[0] * row[1]),
     ):
@@ -543,7 +547,7 @@ def test_degenerate_data():
 
 
 def test_estimator_errors():
-    X = np.zeros((3, 6, 2))
+    X = np.zeros((3, 6, 3))
     for params, message in (
         ({"n_regimes": 0}, "n_regimes"),
         ({"n_states": 0}, "n_states"),

@@ -131,9 +131,10 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
 def _warn_fallen(lost: list[float], count: int, limits: Limits) -> None:
     """Warn if steps of EM made models worse."""
     if lost:
+        most = max((-gain for gain in lost if gain < 0.0), default=np.inf)  # NaN: all that they had
         warnings.warn(
             f"{limits.who}: rounding errors made {len(lost)} of {count} models worse in a step of EM (by up to "
-            f"{-min(lost):.3g} nats); they are left as they were before it. Look for values that are far from all "
+            f"{most:.3g} nats); they are left as they were before it. Look for values that are far from all "
             "others, or raise the floor of the variances.",
             ConvergenceWarning,
             stacklevel=6,

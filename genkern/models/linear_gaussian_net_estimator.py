@@ -210,7 +210,7 @@ class LinearGaussianNetEstimator(NetEstimator):
 
     def _maximize(self, statistics: Statistics) -> LinearGaussianNet:
         """Return the M-step's network in the units of the data, of which nothing is known but ``min_covar``."""
-        shape = (len(statistics), statistics["mean"].shape[-1])
+        shape = statistics["mean"].shape
         return _regressions(statistics, Scales(np.full(shape, self.min_covar), np.full(shape, float(self.ridge))))
 
 
