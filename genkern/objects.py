@@ -12,7 +12,7 @@ from genkern.alphabets import Alphabet, as_alphabet, infer_alphabet, infer_flat
 from genkern.flatten import TURN, Floats, flatten_numbers, flatten_symbols, width_remedy
 from genkern.hashing import digest_pieces
 from genkern.intake import Ints, collect, form_of, locate, offsets_of
-from genkern.validation import check_lengths, check_option, remember_width
+from genkern.validation import LARGEST, check_lengths, check_option, remember_width
 
 __all__ = [
     "Alphabet",
@@ -115,7 +115,13 @@ def pack_symbols(X: Any, alphabet: Any = None, who: str = "pack_symbols", missin
     return Packed(known.encode_flat(flat, who), flat.offsets, known)
 
 
-def pack_series(X: Any, who: str = "pack_series", layout: str = "time-first", n_channels: int | None = None) -> Packed:
+def pack_series(
+    X: Any,
+    who: str = "pack_series",
+    layout: str = "time-first",
+    n_channels: int | None = None,
+    largest: float = LARGEST,
+) -> Packed:
     """Return series as rows of numbers, NaN where missing.
 
     Parameters
@@ -127,6 +133,8 @@ def pack_series(X: Any, who: str = "pack_series", layout: str = "time-first", n_
         Whether 2-D objects are (T, d) or (d, T). A 2-D array X has no channel axis and is not affected.
     n_channels : int, default=None
         The d that is expected, e.g. that of a fitted model; None: that of the first object.
+    largest : float, default=1e75
+        Numbers beyond it are refused: squares, and squares of variances, would overflow.
 
     Returns
     -------
@@ -140,15 +148,15 @@ def pack_series(X: Any, who: str = "pack_series", layout: str = "time-first", n_
     if isinstance(arrays, np.ndarray):
         if arrays.ndim == 2:
             _refuse_univariate(arrays, who, n_channels)
-            return _pack_table(arrays[:, :, None], who, n_channels, "channels")
+            return _check_size(_pack_table(arrays[:, :, None], who, n_channels, "channels"), who, largest)
         table = arrays.transpose(0, 2, 1) if layout == "channels-first" else arrays
-        return _pack_table(table, who, n_channels, "channels", layout)
+        return _check_size(_pack_table(table, who, n_channels, "channels", layout), who, largest)
     if layout == "channels-first":
         arrays = [array.T for array in arrays]
-    return _pack_list(arrays, who, n_channels, "channels", layout)
+    return _check_size(_pack_list(arrays, who, n_channels, "channels", layout), who, largest)
 
 
-def pack_points(X: Any, who: str = "pack_points", n_features: int | None = None) -> Packed:
+def pack_points(X: Any, who: str = "pack_points", n_features: int | None = None, largest: float = LARGEST) -> Packed:
     """Return bags of independent draws as rows of numbers, NaN where missing.
 
     Parameters
@@ -159,6 +167,8 @@ def pack_points(X: Any, who: str = "pack_points", n_features: int | None = None)
         The caller's name, for error messages.
     n_features : int, default=None
         The d that is expected; None: that of the first object.
+    largest : float, default=1e75
+        Numbers beyond it are refused: squares, and squares of variances, would overflow.
 
     Returns
     -------
@@ -170,8 +180,8 @@ def pack_points(X: Any, who: str = "pack_points", n_features: int | None = None)
     arrays = flatten_numbers(X, who)
     if isinstance(arrays, np.ndarray):
         table = arrays[:, None, :] if arrays.ndim == 2 else arrays
-        return _pack_table(table, who, n_features, "features")
-    return _pack_list(arrays, who, n_features, "features")
+        return _check_size(_pack_table(table, who, n_features, "features"), who, largest)
+    return _check_size(_pack_list(arrays, who, n_features, "features"), who, largest)
 
 
 def _packed_symbols(packed: Packed, alphabet: Alphabet | None, who: str) -> Packed:
@@ -219,7 +229,7 @@ def _pack_table(table: Floats, who: str, width: int | None, columns: str, layout
     """Return an (n, T, d) array as n packed objects."""
     n, length, d = table.shape
     packed = Packed(np.ascontiguousarray(table.reshape(n * length, d)), offsets_of(np.full(n, length)))
-    return _check_finite(_check_width(packed, who, width, columns, layout), who)
+    return _check_width(packed, who, width, columns, layout)
 
 
 def _pack_list(arrays: list[Floats], who: str, width: int | None, columns: str, layout: str = "time-first") -> Packed:
@@ -240,20 +250,20 @@ def _pack_list(arrays: list[Floats], who: str, width: int | None, columns: str, 
         raise ValueError(f"{who}: {got}, {wanted}. {width_remedy(int(widths[index]), width, columns, hint)}")
     # Of transposed arrays, concatenate would make columns contiguous.
     values = np.ascontiguousarray(np.concatenate([array.reshape(len(array), -1) for array in arrays]))
-    packed = Packed(values, offsets_of([len(array) for array in arrays]))
-    return _check_finite(packed, who)
+    return Packed(values, offsets_of([len(array) for array in arrays]))
 
 
-def _check_finite(packed: Packed, who: str) -> Packed:
-    """Return packed numbers, raising at the first infinity."""
-    wrong = np.isinf(packed.values)
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0].tolist()
+def _check_size(packed: Packed, who: str, largest: float) -> Packed:
+    """Return packed numbers, raising at the first that is infinite or larger than what can be computed with."""
+    size = np.abs(packed.values)
+    if size.size and np.fmax.reduce(size, axis=None) > largest:
+        row, column = np.argwhere(size > largest)[0].tolist()
         index, position = locate(packed.offsets, row)
-        raise ValueError(
-            f"{who}: object {index}, position {position}, column {column} is {packed.values[row, column]}; "
-            "expected finite numbers, not inf. Replace it by NaN if it is missing."
-        )
+        value = packed.values[row, column]
+        expected = f"numbers up to {largest:g}, whose squares do not overflow. Divide column {column} by its scale."
+        if np.isinf(value):
+            expected = "finite numbers, not inf. Replace it by NaN if it is missing."
+        raise ValueError(f"{who}: object {index}, position {position}, column {column} is {value}; expected {expected}")
     return packed
 
 
@@ -289,6 +299,7 @@ def check_objects(
     missing: Any = None,
     layout: str = "time-first",
     who: str = "check_objects",
+    largest: float = LARGEST,
 ) -> Packed:
     """Check a list of objects and return it packed: the one place that says what an input is.
 
@@ -305,6 +316,8 @@ def check_objects(
         For series: whether 2-D objects are (T, d) or (d, T).
     who : str
         The caller's name, for error messages.
+    largest : float, default=1e75
+        Numbers beyond it are refused: squares, and squares of variances, would overflow.
 
     Returns
     -------
@@ -328,7 +341,9 @@ def check_objects(
         kind = "symbols" if alphabet is not None or missing is not None else kind_of(X, who)
     if kind == "symbols":
         return pack_symbols(X, alphabet, who, missing)
-    return pack_series(X, who, layout) if kind == "series" else pack_points(X, who)
+    if kind == "series":
+        return pack_series(X, who, layout, largest=largest)
+    return pack_points(X, who, largest=largest)
 
 
 def from_concatenated(X: Any, lengths: Any) -> list[Any]:

@@ -13,6 +13,9 @@ Floats = NDArray[np.float64]
 
 RENORMALISE = 1e-12  # rows of probabilities closer to one than this are kept to the last bit
 REFUSE = 1e-6  # rows further from one than this are an error, not a rounding
+LARGEST = (
+    1e75  # of numbers in data: fourth powers, as in the information about a variance, stay in the range of float64
+)
 
 
 def check_array(

@@ -54,6 +54,7 @@ def system(*batch):
         random_leaf(rng, "full", batch, 2).cov,
         between(-1, 1, *batch, 1),
         between(0.5, 1, *batch, 1),
+        between(-1, 1, *batch, 2),
     )
 
 

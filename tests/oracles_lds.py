@@ -19,7 +19,8 @@ def random_lds(rng, n=2, d=2, forms=("full", "full", "full"), radius=0.9) -> LDS
         return rng.uniform(0.3, 2.0, {"diagonal": (size,), "isotropic": (), "zero": ()}[form]) * (form != "zero")
 
     spreads = [cov(size, form) for size, form in zip((n, d, n), forms)]
-    return LDS(A, rng.standard_normal((d, n)), spreads[0], spreads[1], rng.standard_normal(n), spreads[2])
+    C, mean = rng.standard_normal((d, n)), rng.standard_normal(n)
+    return LDS(A, C, spreads[0], spreads[1], mean, spreads[2], rng.standard_normal(d))
 
 
 def drop(rng, x, share=0.3):
@@ -50,7 +51,7 @@ def dense(model, x):
     seen = ~np.isnan(x.ravel())
     look = np.kron(np.eye(length), model.observation)[seen]
     S = look @ cov @ look.T + np.kron(np.eye(length), model.matrices()[1])[np.ix_(seen, seen)]
-    gap = x.ravel()[seen] - look @ mean
+    gap = (x - model.offset).ravel()[seen] - look @ mean
     log_prob = -0.5 * (gap @ np.linalg.solve(S, gap) + np.linalg.slogdet(2.0 * np.pi * S)[1])
     gain = np.linalg.solve(S, look @ cov).T
     return log_prob, (mean + gain @ gap).reshape(length, n), cov - gain @ look @ cov

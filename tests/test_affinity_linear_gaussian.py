@@ -26,7 +26,7 @@ def lds(seed: int, n: int, d: int = 2, batch: tuple[int, ...] = (), noiseless: b
     A = 0.6 * r.normal(size=(*batch, n, n)) / math.sqrt(n)
     first, steps = (np.zeros((*batch, n, n)), np.zeros((*batch, n, n))) if noiseless else (spread(n), spread(n))
     C, mean = r.normal(size=(*batch, d, n)), r.normal(size=(*batch, n))
-    return LDS(A, C, steps, spread(d) + 0.2 * np.eye(d), mean, first)
+    return LDS(A, C, steps, spread(d) + 0.2 * np.eye(d), mean, first, r.normal(size=(*batch, d)))
 
 
 def dense(p: LDS, q: LDS, how: Any, length: int) -> float:

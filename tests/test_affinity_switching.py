@@ -26,6 +26,7 @@ def model(seed: int, regimes: int, n: int = 2, d: int = 1, batch: tuple[int, ...
         r.uniform(0.2, 1.0, (*shape, d)),
         r.normal(size=(*shape, n)),
         r.uniform(0.2, 1.0, (*shape, n)),
+        r.normal(size=(*shape, d)),
     )
     return SwitchingLDS(r.dirichlet(np.ones(regimes), batch), r.dirichlet(np.ones(regimes), shape), systems)
 
@@ -55,7 +56,8 @@ def path_laws(slds: SwitchingLDS, length: int) -> list[tuple[float, Gaussian]]:
         cov = seen @ noise @ seen.T
         for t, q in enumerate(path):
             cov[d * t : d * t + d, d * t : d * t + d] += R[q]
-        law = Gaussian(np.concatenate([slds.systems.observation[q] @ m for q, m in zip(path, means)]), cov)
+        looks = [slds.systems.observation[q] @ m + slds.systems.offset[q] for q, m in zip(path, means)]
+        law = Gaussian(np.concatenate(looks), cov)
         found.append((weight, law))
     return found
 

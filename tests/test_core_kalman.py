@@ -30,14 +30,14 @@ def packed(X):
 def test_steps_give_the_dense_likelihood_and_filter(case):
     model, X = case
     n, d = model.n_states, model.n_channels
-    A, C, Q, R, m, P = (part[0] for part in model.systems())
+    A, C, Q, R, m, P, b = (part[0] for part in model.systems())
     room = kalman.buffers(n, d)
     for x in X:
         mean, cov, total = m.copy(), P.copy(), 0.0
         for t in range(len(x)):
             if t:
                 kalman.predict(A, Q, mean, cov, room)
-            total += kalman.update(C, R, x[t], mean, cov, room)
+            total += kalman.update(C, R, kalman.relative(x[t], b, room.gap), mean, cov, room)
             expected, means, covs = dense(model, x[: t + 1])
             np.testing.assert_allclose(total, expected, rtol=1e-12, atol=1e-12)
             np.testing.assert_allclose(mean, means[-1], rtol=1e-11, atol=1e-12)
@@ -62,6 +62,7 @@ def test_passes_give_the_dense_likelihood_and_moments(case):
         seen = ~np.isnan(x).all(axis=1)
         np.testing.assert_allclose(sums.left[i], sum(second[:-1]), rtol=1e-11, atol=1e-12)
         np.testing.assert_allclose(sums.seen[i], sum(s for s, there in zip(second, seen) if there), atol=1e-11)
+        np.testing.assert_allclose(sums.seen_sum[i], mean[seen].sum(axis=0), atol=1e-11)
         for t in range(len(x)):
             np.testing.assert_allclose(beliefs.cov[rows][t], blocks[t, :, t], atol=1e-12)
         for t in range(len(x) - 1):
@@ -73,7 +74,7 @@ def test_derivatives_are_moments_of_the_noises(case):
     model, X = case
     n, (values, offsets) = model.n_states, packed(X)
     sums = kalman_passes.run(model.systems(), values, offsets)
-    A, C, (Q, R, _) = model.transition, model.observation, model.matrices()
+    A, C, b, (Q, R, _) = model.transition, model.observation, model.offset, model.matrices()
     for i, x in enumerate(X):
         _, mean, cov = dense(model, x)
         second = cov + np.outer(mean.ravel(), mean.ravel())
@@ -86,8 +87,9 @@ def test_derivatives_are_moments_of_the_noises(case):
         np.testing.assert_allclose(Q @ sums.A[i], lagged, atol=1e-11)
         np.testing.assert_allclose((len(x) - 1) * Q + 2.0 * Q @ sums.Q[i] @ Q, noise, atol=1e-11)
         if not np.isnan(x).any():
-            ends = [np.outer(x[t], mean[t]) - C @ at[t, :, t] for t in range(len(x))]
-            gaps = [x[t] - C @ mean[t] for t in range(len(x))]
+            ends = [np.outer(x[t] - b, mean[t]) - C @ at[t, :, t] for t in range(len(x))]
+            gaps = [x[t] - b - C @ mean[t] for t in range(len(x))]
+            np.testing.assert_allclose(R @ sums.offset[i], sum(gaps), atol=1e-11)
             spread = [C @ cov.reshape(at.shape)[t, :, t] @ C.T for t in range(len(x))]
             np.testing.assert_allclose(R @ sums.C[i], sum(ends), atol=1e-11)
             squares = sum(np.outer(gap, gap) + s for gap, s in zip(gaps, spread))

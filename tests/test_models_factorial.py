@@ -534,7 +534,7 @@ def test_degenerate_series_are_fitted_down_to_the_floor(e_step, X):
 
 def test_without_a_floor_equal_points_are_refused():
     with pytest.raises(ValueError, match=r"'cov' is singular.*min_covar"):
-        FactorialHMMEstimator(min_covar=0.0, n_init=1, tol=0).fit([np.ones((5, 2))])
+        FactorialHMMEstimator(relative_floor=0.0, n_init=1, tol=0).fit([np.ones((5, 2))])
 
 
 @pytest.mark.parametrize(

@@ -250,7 +250,7 @@ def test_weights_are_counts():
 
 def objective(points, weights, h, scale):
     """Return what the compiled search minimises, without its constant factor."""
-    bag = core._bag(np.asarray(points), np.asarray(weights))
+    bag = core._bag(np.asarray(points), np.asarray(weights), False)
     d = bag.points.shape[0]
     return core._objective(bag, scale, math.log(h / scale)) / (4 * math.pi * scale) ** (d / 2)
 
@@ -289,12 +289,85 @@ def test_variance_is_the_best_of_a_scan(kind):
         points = np.round(points)
     elif kind == "counts":
         points = np.repeat(np.argwhere(np.ones((4, 4))), rng.poisson(3, 16), axis=0).astype(float)
-    h = float(KDEEstimator().fit(points).model_.variance)
+    h = float(KDEEstimator("lscv").fit(points).model_.variance)
     reference = float(KDEEstimator("silverman").fit(points).model_.variance)
     scan = np.geomspace(1e-3, 10, 801) * reference
     values = [criterion(points, v, ties=True) for v in scan]
     assert criterion(points, h, ties=True) <= min(values) + 1e-12
     assert h == pytest.approx(scan[np.argmin(values)], rel=0.02)
+
+
+def left_out_log_density(points, h):
+    """Mean log density of the draws under the estimate from those that differ from them, by scipy's Gaussians."""
+    logs = []
+    for x in points:
+        rest = points[(points != x).any(axis=1)]
+        logs.append(logsumexp([stats.multivariate_normal(c, h * np.eye(len(x))).logpdf(x) for c in rest]))
+        logs[-1] -= np.log(len(rest))
+    return np.mean(logs)
+
+
+@pytest.mark.parametrize("kind", ["normal", "ties", "outlier"])
+def test_likelihood_is_that_of_points_left_out(kind):
+    points = np.random.default_rng(20).standard_normal((11, 2))
+    if kind == "ties":
+        points = np.round(points)
+    if kind == "outlier":
+        points[3] = 1e6  # densities underflow, logarithms do not
+    cells, counts = np.unique(points, axis=0, return_counts=True)
+    bag = core._bag(cells, counts / counts.sum(), True)
+    for h in (0.05, 0.7, 30.0):
+        found = -core._objective(bag, 0.3, math.log(h / 0.3)) - math.log(2 * math.pi * 0.3)
+        assert found == pytest.approx(left_out_log_density(points, h), rel=1e-10)
+
+
+@pytest.mark.parametrize(("n", "d"), [(2, 1), (60, 2), (1500, 1)])
+def test_variance_by_likelihood_is_the_best_of_a_scan(n, d):
+    # 1500 points have more squared distances than are kept
+    points = np.random.default_rng(21).standard_normal((n, d))
+    squares = ((points[:, None] - points) ** 2).sum(axis=2)
+    np.fill_diagonal(squares, np.inf)
+
+    def value(h):
+        return np.mean(logsumexp(-squares / (2 * h), axis=1)) - 0.5 * d * np.log(h)
+
+    h = float(KDEEstimator().fit([points]).model_.variance)
+    reference = float(KDEEstimator("silverman").fit([points]).model_.variance)
+    scan = np.geomspace(1e-2, 10, 201) * reference
+    values = [value(v) for v in scan]
+    assert value(h) >= max(values) - 1e-12
+    assert h == pytest.approx(scan[np.argmax(values)], rel=0.05)
+
+
+def clusters(rng, n, size):
+    """Return points of which each lies in a tight cluster of four, such as repeated sightings at a place."""
+    return np.repeat(rng.standard_normal((n, 2)), 4, axis=0) + size * rng.standard_normal((4 * n, 2))
+
+
+def test_clusters_of_points_do_not_become_dots():
+    rng = np.random.default_rng(22)
+    points = np.concatenate([clusters(rng, 20, 1e-4), rng.standard_normal((80, 2))])
+    fresh = rng.standard_normal((200, 2))
+    with pytest.warns(UserWarning, match="of object 0 by variance='lscv' ends at the lower bound of the search, 0.001"):
+        dots = KDEEstimator("lscv").fit_each([points])[0]
+    smooth = KDEEstimator().fit_each([points])[0]  # warnings are errors
+    ideal = stats.multivariate_normal(np.zeros(2)).logpdf(fresh).mean()
+    assert smooth.log_prob(fresh).mean() > ideal - 0.3
+    assert dots.log_prob(fresh).mean() < ideal - 5.0
+
+
+@pytest.mark.parametrize("rule", ["likelihood", "lscv"])
+def test_searches_that_end_at_a_bound_warn(rule):
+    rng = np.random.default_rng(23)
+    twins = [clusters(rng, 10, 1e-6) for _ in range(3)]
+    X = [rng.standard_normal((30, 2)), *twins]
+    with pytest.warns(UserWarning, match=r"of object 1 \(and 2 more of 4\) .* lower bound .* silverman") as caught:
+        models = KDEEstimator(rule).fit_each(X)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    lowest = {"likelihood": 1e-2, "lscv": 1e-3}[rule]
+    reference = KDEEstimator("silverman").fit_each(X)
+    assert [float(a.variance / b.variance) for a, b in zip(models[1:], reference[1:])] == pytest.approx([lowest] * 3)
 
 
 def test_ties_do_not_make_the_variance_vanish():
@@ -303,11 +376,11 @@ def test_ties_do_not_make_the_variance_vanish():
     reference = float(KDEEstimator("silverman").fit(rounded).model_.variance)
     # the criterion that leaves out single draws would choose the lower end of any range
     assert criterion(rounded, 1e-5 * reference) < criterion(rounded, reference)
-    model = KDEEstimator().fit(rounded).model_
+    model = KDEEstimator("lscv").fit(rounded).model_
     assert 0.1 * reference < model.variance < 10 * reference
     assert len(model.points) < 80
     assert model.weights.max() > 1.5 / 400
-    smooth = KDEEstimator().fit(rng.standard_normal((400, 1))).model_
+    smooth = KDEEstimator("lscv").fit(rng.standard_normal((400, 1))).model_
     grid = np.linspace(-3, 3, 25)[:, None]
     np.testing.assert_allclose(
         np.exp(model.log_density(grid)), np.exp(smooth.log_density(grid)), atol=0.08
@@ -344,7 +417,7 @@ def test_equal_draws_become_weights_and_order_does_not_matter():
     np.testing.assert_allclose(model.log_prob([bag]), KDE(bag, 0.5).log_prob([bag]), rtol=1e-13)
 
 
-@pytest.mark.parametrize("rule", ["lscv", "silverman", "scott", 0.3])
+@pytest.mark.parametrize("rule", ["likelihood", "lscv", "silverman", "scott", 0.3])
 def test_fit_each_depends_on_its_bag_alone(rule):
     rng = np.random.default_rng(13)
     X = [np.round(rng.standard_normal((m, 2)), 1) for m in (5, 40, 2, 17)]
@@ -402,9 +475,10 @@ def test_plug_in_classifier():
         (lambda: KDEEstimator().fit_each([[[0.0], [1.0]], [[2.0]]]), "object 1 has 1 sample.*variance= a number"),
         (lambda: KDEEstimator().fit_each([[[0.1]] * 3, [[2.0]]]), "object 0 has 3 points, all equal.*a number"),
         (lambda: KDEEstimator("scott").fit(np.tile([0.1, 0.3], (7, 1))), "all equal"),
-        (lambda: KDEEstimator().fit([[1e200], [-1e200]]), "overflow"),
+        (lambda: KDEEstimator().fit([[1e200], [-1e200]]), "object 0, position 0, column 0 is 1e.200.*overflow"),
+        (lambda: KDEEstimator().fit([[1e-200], [-1e-200]]), "deviate by .*underflow"),
         (lambda: KDEEstimator().fit([np.zeros((2, 2)), [[0.0, 1.0], [np.nan, 1.0]]]), "object 1, position 1, column 0"),
-        (lambda: KDEEstimator().fit(np.eye(201)), "at most 200 dimensions"),
+        (lambda: KDEEstimator("lscv").fit(np.eye(201)), "at most 200 dimensions"),
     ],
 )
 def test_errors_say_what_and_what_to_do(build, message):
@@ -450,8 +524,8 @@ def without_jit():
     rng = np.random.default_rng(17)
     model = random_kde(rng, 11, 2, zeros=0.2)
     X = [random_bag(rng, 3, missing=0.3), random_bag(rng, 2)]
-    bag = core._bag(model.points.copy(), model.weights.copy())
-    values = [core._objective(bag, 0.7, log_h) for log_h in (-3.0, 0.0)]
+    bags = [core._bag(model.points.copy(), model.weights.copy(), likely) for likely in (False, True)]
+    values = [core._objective(bag, 0.7, log_h) for bag in bags for log_h in (-3.0, 0.0)]
     return [*model.log_prob(X).tolist(), *model.log_prob_grad(X).ravel().tolist(), *values]
 
 

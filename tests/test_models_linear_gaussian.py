@@ -295,8 +295,8 @@ def test_degenerate_data_meet_the_floor():
     net = LinearGaussianNetEstimator({"a": [], "b": ["a"]}, min_covar=0.01).fit(constant).model_
     np.testing.assert_allclose(net.parameters("raw"), [1.0, 0.01, 0.0, 1.0, 0.01], atol=1e-12)
     assert LinearGaussianNetEstimator({"a": [], "b": ["a"]}).fit([[1.0, 2.0]]).model_.log_prob([[1.0, 2.0]]) > 0
-    with pytest.raises(ValueError, match="min_covar"):
-        LinearGaussianNetEstimator({"a": []}, min_covar=0).fit([[1.0]])
+    with pytest.raises(ValueError, match="'min_covar' and 'relative_floor' are both zero"):
+        LinearGaussianNetEstimator({"a": []}, relative_floor=0).fit([[1.0]])
     with pytest.raises(ValueError, match="not observed"):
         LinearGaussianNetEstimator({"a": [], "b": []}, observed=["a"]).fit([[1.0]])
     with pytest.warns(UserWarning, match="did not converge"):

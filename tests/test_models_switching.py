@@ -52,7 +52,7 @@ def dense_path(model, path, x):
     there = ~np.isnan(x.ravel())
     cov, look = mixing @ noises @ mixing.T, look[there]
     S = look @ cov @ look.T + spread[np.ix_(there, there)]
-    gap = x.ravel()[there] - look @ np.concatenate(mean)
+    gap = (x - model.systems.offset[list(path)]).ravel()[there] - look @ np.concatenate(mean)
     log_prob = -0.5 * (gap @ np.linalg.solve(S, gap) + np.linalg.slogdet(2.0 * np.pi * S)[1])
     log_prob += np.log(model.start[path[0]]) + sum(np.log(model.transitions[a, b]) for a, b in itertools.pairwise(path))
     gain = np.linalg.solve(S, look @ cov).T
@@ -221,18 +221,22 @@ def test_information_has_the_moments_of_regimes_and_states():
     model, lengths = random_switching(np.random.default_rng(2), 2, 1, 1), np.array([3, 5])
     names = ("start", "row 0", "row 1", "A", "C", "Q", "R", "m", "P")
     blocks = dict(zip(names, [block for _, block in model.information(lengths)]))
-    left, seen, moves, leaves = [], [], [], []
+    left, seen, firsts, looks, moves, leaves = [], [], [], [], [], []
     for T in lengths:
         for _, path, states in model.simulate(20_000, length=int(T), rng=1):
             left.append((states[:-1][path[1:] == 0] ** 2).sum())
             seen.append((states[path == 0] ** 2).sum())
+            firsts.append(states[path == 0].sum())
+            looks.append((path == 0).sum())
             moves.append((path[1:] == 0).sum())
             leaves.append((path[:-1] == 0).sum())
     system = model.systems[0]
     row = model.transitions[0]
     for block, draws, scale in (
         (blocks["A"], left, 1.0 / system.state_cov),
-        (blocks["C"], seen, 1.0 / system.obs_cov),
+        (blocks["C"][:1, :1], seen, 1.0 / system.obs_cov),
+        (blocks["C"][:1, 1:], firsts, 1.0 / system.obs_cov),
+        (blocks["C"][1:, 1:], looks, 1.0 / system.obs_cov),
         (blocks["Q"], moves, 0.5 / system.state_cov**2),
         (blocks["row 0"][:1, :1], leaves, row[0] * row[1]),
     ):
@@ -326,7 +330,7 @@ def test_the_bound_is_that_of_its_q():
         logs[t, k] = stats.norm.logpdf(draws[:, t], past, np.sqrt((P if t == 0 else Q)[k, 0, 0]))
         there = ~np.isnan(x[t])
         if there.any():
-            gaps = x[t, there] - draws[:, t, None] * model.systems.observation[k, there, 0]
+            gaps = (x[t] - model.systems.offset[k])[there] - draws[:, t, None] * model.systems.observation[k, there, 0]
             logs[t, k] += stats.multivariate_normal.logpdf(gaps, cov=R[k][np.ix_(there, there)])
     expected = logs.mean(axis=-1)  # E log density; the best Q(q) given it has the log-likelihood of an HMM
     chain, steps = np.log(model.start), np.log(model.transitions)
@@ -357,8 +361,9 @@ def test_statistics_of_the_mean_field_are_derivatives_of_its_bound():
     packed = model.pack([drop(rng, x, 0.2) for x in model.sample(2, length=6, rng=0)])
     field = mean_field(model, packed, None, 3000, 0.0)
     sums = field_statistics(model, packed, field)
-    for name, block in (("transition", sums.A), ("observation", sums.C), ("initial_mean", sums.mean)):
-        for index in [(0, 0, 1), (1, 1, 0)] if name != "initial_mean" else [(0, 1), (1, 0)]:
+    blocks = {"transition": sums.A, "observation": sums.C, "initial_mean": sums.mean, "offset": sums.offset}
+    for name, block in blocks.items():
+        for index in [(0, 0, 1), (1, 1, 0)] if block.ndim == 4 else [(0, 1), (1, 0)]:
             sides = []
             for step in (1e-5, -1e-5):
                 parts = {key: np.array(getattr(model.systems, key)) for key in LDS._fields}
@@ -542,12 +547,12 @@ def test_degenerate_data():
 
 
 def test_estimator_errors():
-    X = np.zeros((3, 6))
+    X = np.zeros((3, 6, 3))
     for params, message in (
         ({"n_regimes": 0}, "n_regimes"),
         ({"n_states": 0}, "n_states"),
         ({"init": "magic"}, "init"),
-        ({"min_covar": 0.0}, "min_covar"),
+        ({"relative_floor": 0.0}, "'min_covar' and 'relative_floor' are both zero"),
         ({"tol": -1.0}, "tol"),
         ({"covariance": "round"}, "covariance"),
         ({"init": rotations(), "n_regimes": 3}, "n_regimes=3"),

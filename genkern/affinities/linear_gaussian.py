@@ -108,7 +108,7 @@ def _observations(model: LDS, length: int) -> Iterator[Gaussian]:
     A, C, mean = model.transition, model.observation, model.initial_mean[..., None]
     for _ in range(length):
         cov = C @ spread @ np.swapaxes(C, -1, -2) + R
-        yield Gaussian._restore((C @ mean)[..., 0], 0.5 * (cov + np.swapaxes(cov, -1, -2)))
+        yield Gaussian._restore((C @ mean)[..., 0] + model.offset, 0.5 * (cov + np.swapaxes(cov, -1, -2)))
         mean, spread = A @ mean, A @ spread @ np.swapaxes(A, -1, -2) + Q
 
 
@@ -122,7 +122,7 @@ def _check_channels(P: LDS, Q: LDS) -> None:
 def _log_determinants(model: LDS, length: int) -> Floats:
     """Return sum_t log |S_t| of each system's own filter, shape batch; -inf if one is singular."""
     systems = model.systems()
-    centred = systems._replace(mean=np.zeros_like(systems.mean))
+    centred = systems._replace(mean=np.zeros_like(systems.mean), offset=np.zeros_like(systems.offset))
     logs = -2.0 * _density_at_zero(centred, length) - model.n_channels * length * LOG_2PI
     return np.where(np.isnan(logs), -np.inf, logs).reshape(model.shape)
 
@@ -158,7 +158,7 @@ def _difference(P: LDS, Q: LDS, length: int, scale: float, ridge: float, skip: N
 
 
 def stacked_systems(left: Systems, i: Ints, right: Systems, j: Ints, scale: float) -> Systems:
-    """Return the systems of the differences of pairs (i, j): states side by side, observations C s - C' s'."""
+    """Return the systems of the differences of pairs (i, j): states side by side, observations C s + b - C' s' - b'."""
 
     def corner(first: Floats, second: Floats, factor: float = 1.0) -> Floats:
         n, m = first.shape[-1], second.shape[-1]
@@ -173,6 +173,7 @@ def stacked_systems(left: Systems, i: Ints, right: Systems, j: Ints, scale: floa
         scale * (left.R[i] + right.R[j]),
         np.concatenate([left.mean[i], right.mean[j]], axis=1),
         corner(left.cov, right.cov, scale),
+        left.offset[i] - right.offset[j],
     )
 
 

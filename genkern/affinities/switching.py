@@ -144,7 +144,7 @@ def _path_kernel(p: SwitchingLDS, q: SwitchingLDS, how: How, left: Ints, right: 
 
 def _log_determinants(systems: Systems, paths: Ints) -> Floats:
     """Return sum_t log |S_t| (N,) of the filters along paths."""
-    centred = systems._replace(mean=np.zeros_like(systems.mean))
+    centred = systems._replace(mean=np.zeros_like(systems.mean), offset=np.zeros_like(systems.offset))
     size = systems.C.shape[1] * paths.shape[1]
     return -2.0 * _regular(densities_at_zero(centred, paths)) - size * LOG_2PI
 

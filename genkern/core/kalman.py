@@ -42,7 +42,7 @@ class Room(NamedTuple):
         of missing ones zero, and there are as many rows as observed channels, the others zero
     score : (d,), S^-1 (x - C m) of the last update; zero for missing channels
     observed : (d,) int64, the channels that are not missing
-    factor : (d, d), tall : (d, n), white : (d,), left, square : (n, n), vector : (n,): workspace
+    factor : (d, d), tall : (d, n), white, gap : (d,), left, square : (n, n), vector : (n,): workspace
     """
 
     gain: Floats
@@ -55,6 +55,7 @@ class Room(NamedTuple):
     left: Floats
     square: Floats
     vector: Floats
+    gap: Floats
 
 
 def buffers(n: int, d: int) -> Room:
@@ -70,6 +71,7 @@ def buffers(n: int, d: int) -> Room:
         np.zeros((n, n)),
         np.zeros((n, n)),
         np.zeros(n),
+        np.zeros(d),
     )
 
 
@@ -93,6 +95,14 @@ def update(C, R, x, mean, cov, room):
     if np.isnan(constant):
         return constant
     return constant - 0.5 * update_mean(C, x, mean, room.gain, room.root, room.score, room.white)
+
+
+@kernel
+def relative(x, offset, out):
+    """Fill out (d,) with an observation less an offset, and return it."""
+    for c in range(len(x)):
+        out[c] = x[c] - offset[c]
+    return out
 
 
 # --- their parts: covariances do not depend on the data, so passes may share them

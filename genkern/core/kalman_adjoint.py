@@ -193,6 +193,7 @@ def backward(m, z, steps, last):
         _backward_mean(m, z, t, k)
         outer(m, z.sum_r, z.u + t * d, d, z.u + t * d, d, 0.5)
         outer(m, z.sum_c, z.u + t * d, d, z.state, n, 1.0)
+        add(m, z.sum_offset, 1.0, z.u + t * d, d)
         outer(m, z.sum_q, z.r, n, z.r, n, 0.5)
         outer(m, z.sum_a, z.r, n, z.state, n, 1.0)
         add(m, z.sum_q, -0.5, z.N, n * n)
@@ -202,6 +203,7 @@ def backward(m, z, steps, last):
         add(m, z.sum_a, -1.0, z.term_a, n * n)
         add_where(m, z.moves, z.sum_left, z.smoothed, n * n)
         add_where(m, z.any, z.sum_seen, z.smoothed, n * n)
+        add_where(m, z.any, z.sum_states, z.state, n)
         add_where(m, z.any, z.sum_c, z.term_c, d * n)
         add_where(m, z.any, z.sum_r, z.term_r, d * d)
         for flag, target in ((z.moves, z.sum_left), (z.any, z.sum_seen)):

@@ -23,7 +23,8 @@ WORTH_THREADS = 1 << 20  # steps times squared states below which starting threa
 class Systems(NamedTuple):
     """Parameters with a leading axis of models, one shared by all objects or one for each.
 
-    A (P, n, n), C (P, d, n), Q (P, n, n), R (P, d, d), mean (P, n) and cov (P, n, n) of the first state.
+    A (P, n, n), C (P, d, n), Q (P, n, n), R (P, d, d), mean (P, n) and cov (P, n, n) of the first state, offset (P, d)
+    of the observations.
     """
 
     A: Floats
@@ -32,6 +33,7 @@ class Systems(NamedTuple):
     R: Floats
     mean: Floats
     cov: Floats
+    offset: Floats
 
 
 class Sums(NamedTuple):
@@ -39,9 +41,9 @@ class Sums(NamedTuple):
 
     log_prob (n_objects,), NaN where the innovation covariance is singular at the position ``failed`` (n_objects,), else
     -1. The derivatives of log p by A (G, n, n), C (G, d, n), Q (G, n, n), R (G, d, d), by the mean (G, n) and
-    covariance (G, n, n) of the first state, every entry of a matrix by itself. Moments
+    covariance (G, n, n) of the first state and the offset (G, d), every entry of a matrix by itself. Moments
     :math:`\sum E[s_t s_t^T | x]` (G, n, n) over the steps that are ``left`` by a transition, all but the last, and over
-    those that are ``seen``, with at least one channel.
+    those that are ``seen``, with at least one channel; ``seen_sum`` (G, n), :math:`\sum E[s_t | x]` over the latter.
     """
 
     log_prob: Floats
@@ -52,8 +54,10 @@ class Sums(NamedTuple):
     R: Floats
     mean: Floats
     cov: Floats
+    offset: Floats
     left: Floats
     seen: Floats
+    seen_sum: Floats
 
 
 class Beliefs(NamedTuple):
@@ -86,10 +90,10 @@ def run(systems: Systems, values: Floats, offsets: Ints, derivatives: bool = Tru
         Threads over objects. The result does not depend on it.
     """
     objects, (d, n) = len(offsets) - 1, systems.C.shape[1:]
-    shapes = ((n, n), (d, n), (n, n), (d, d), (n,), (n, n), (n, n), (n, n))
+    shapes = ((n, n), (d, n), (n, n), (d, d), (n,), (n, n), (d,), (n, n), (n, n), (n,))
     sizes = [int(np.prod(shape)) for shape in shapes]
     table = np.zeros((objects, 2 + (sum(sizes) if derivatives else 0)))
-    data = Data(values, offsets, _rows(systems))
+    data = Data(_relative(systems, values, offsets), offsets, _rows(systems))
 
     def work(blocks: Ints, buffer: Floats, places: Places) -> None:
         sum_blocks(data, blocks, buffer, places, table)
@@ -108,7 +112,7 @@ def posterior(systems: Systems, values: Floats, offsets: Ints, n_jobs: int | Non
     d, n = systems.C.shape[1:]
     beliefs = Beliefs(np.zeros((len(values), n)), np.zeros((len(values), n, n)), np.zeros((len(values), n, n)))
     failed = np.full(len(offsets) - 1, -1)
-    data = Data(values, offsets, _rows(systems))
+    data = Data(_relative(systems, values, offsets), offsets, _rows(systems))
 
     def work(blocks: Ints, buffer: Floats, places: Places) -> None:
         smooth_blocks(data, blocks, buffer, places, beliefs, failed)
@@ -118,8 +122,14 @@ def posterior(systems: Systems, values: Floats, offsets: Ints, n_jobs: int | Non
 
 
 def _rows(systems: Systems) -> Floats:
-    """Return all parameters of each model in one row, in the order of Places."""
-    return np.concatenate([part.reshape(len(part), -1) for part in systems], axis=1)
+    """Return all parameters of each model but the offset in one row, in the order of Places."""
+    return np.concatenate([part.reshape(len(part), -1) for part in systems[:-1]], axis=1)
+
+
+def _relative(systems: Systems, values: Floats, offsets: Ints) -> Floats:
+    """Return observations less the offset of their system."""
+    shift = systems.offset
+    return values - (np.repeat(shift, np.diff(offsets), axis=0) if len(shift) > 1 else shift)
 
 
 def _over_blocks(

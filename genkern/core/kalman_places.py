@@ -12,7 +12,7 @@ class Places(NamedTuple):
 
     Parameters A, C, Q, R, mean, cov. Per series: length, complete (flag), frozen (flag) since step ``since``, failed
     (step or -1), log_prob. Per step: x (d,), P (n, n), K (n, d), S (d, d) the inverse innovation covariance, zero for
-    missing channels, m (n,), u (d,). Sums of a series, from ``sums`` on: A, C, Q, R, mean, cov, left, seen. Flags of a
+    missing channels, m (n,), u (d,). Sums of a series: A, C, Q, R, mean, cov, offset, left, seen, seen_sum. Flags of a
     step: active (t < length), moves (t < length - 1), any (a channel is seen), hold, steady; channels (d,). The rest is
     workspace.
     """
@@ -65,8 +65,10 @@ class Places(NamedTuple):
     sum_r: int
     sum_mean: int
     sum_cov: int
+    sum_offset: int
     sum_left: int
     sum_seen: int
+    sum_states: int
     x: int
     m: int
     u: int
@@ -80,8 +82,8 @@ def places_of(n: int, d: int, steps: int) -> Places:
     """Return the places for blocks of at most so many steps; ``end`` is the size of the buffer in vectors."""
     sizes = {
         **dict.fromkeys(Places._fields[2:-1], 1),
-        **dict.fromkeys(("channels",), d),
-        **dict.fromkeys(("r", "q", "state", "mean", "sum_mean"), n),
+        **dict.fromkeys(("channels", "sum_offset"), d),
+        **dict.fromkeys(("r", "q", "state", "mean", "sum_mean", "sum_states"), n),
         **dict.fromkeys(("A", "Q", "cov", "N", "Lambda", "smoothed", "term_a", "w1", "w2", "w3"), n * n),
         **dict.fromkeys(("sum_a", "sum_q", "sum_cov", "sum_left", "sum_seen"), n * n),
         **dict.fromkeys(("C", "seen_c", "wide", "wide2", "wide3", "term_c", "sum_c"), d * n),

@@ -23,7 +23,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from genkern.core.jit import kernel
-from genkern.core.kalman import Floats, Ints, buffers, predict, update
+from genkern.core.kalman import Floats, Ints, buffers, predict, relative, update
 from genkern.core.kalman_matrices import copy
 from genkern.core.switching_return import go_back
 from genkern.core.switching_types import Regimes, Sums, empty_sums, tree_of, work_of
@@ -179,7 +179,8 @@ def _enter(regimes, p, x, t, tree, room):
         for i in range(n):
             mean[i] = tree.mean[t - 1, i]
         predict(regimes.A[p, k], regimes.Q[p, k], mean, cov, room)
-    density = update(regimes.C[p, k], regimes.R[p, k], x[t], mean, cov, room)
+    gap = relative(x[t], regimes.offset[p, k], room.gap)
+    density = update(regimes.C[p, k], regimes.R[p, k], gap, mean, cov, room)
     if np.isnan(density):
         return SINGULAR if zeros == 0 else PRUNED
     if probability > 0.0:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from genkern.core.jit import kernel
-from genkern.core.kalman import Floats, Ints, buffers, predict, update
+from genkern.core.kalman import Floats, Ints, buffers, predict, relative, update
 from genkern.core.kalman_matrices import add, add_outer, copy
 from genkern.core.switching import over_objects
 from genkern.core.switching_types import Regimes
@@ -81,7 +81,8 @@ def _step(regimes, p, x, t, before, merged, room):
         else:
             total = _mix(regimes.transitions[p, :, k], before, merged, mean, cov)
             predict(regimes.A[p, k], regimes.Q[p, k], mean, cov, room)
-        density = update(regimes.C[p, k], regimes.R[p, k], x, mean, cov, room)
+        gap = relative(x, regimes.offset[p, k], room.gap)
+        density = update(regimes.C[p, k], regimes.R[p, k], gap, mean, cov, room)
         merged.weight[k] = density + np.log(total)
     for k in range(S):
         copy(merged.cov[1, k], merged.cov[0, k])

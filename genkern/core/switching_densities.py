@@ -67,13 +67,13 @@ def space_of(longest: int, n: int, d: int) -> Space:
 
 @inlined
 def look(regimes, precisions, place, x, mean, space):
-    """Return log N(x; C mean, R) over the channels that are there; fill small with R^-1, u with R^-1 (x - C mean)."""
+    """Return log N(x; C mean + b, R) over the channels that are there; fill small with R^-1, u with R^-1 (x - ...)."""
     p, k = place
     constant = observation(regimes.R[p, k], precisions.R[p, k], precisions.constants[p, k, 1], x, space)
     C = regimes.C[p, k]
     d, n = C.shape
     for c in range(d):
-        gap = 0.0 if np.isnan(x[c]) else x[c]
+        gap = 0.0 if np.isnan(x[c]) else x[c] - regimes.offset[p, k, c]
         for a in range(n):
             gap -= 0.0 if np.isnan(x[c]) else C[c, a] * mean[a]
         space.e[c] = gap

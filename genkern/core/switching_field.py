@@ -5,7 +5,7 @@ tridiagonal: with :math:`\langle \cdot \rangle` the mean over regimes at a step,
 
 .. math:: \log Q(s) = -\tfrac12 \sum_t \left( s_t^T \langle Q^{-1} \rangle_t s_t
    - 2 s_t^T \langle Q^{-1} A \rangle_t s_{t-1} + s_{t-1}^T \langle A^T Q^{-1} A \rangle_t s_{t-1}
-   + s_t^T \langle C^T R^{-1} C \rangle_t s_t - 2 s_t^T \langle C^T R^{-1} \rangle_t x_t \right) + \ldots
+   + s_t^T \langle C^T R^{-1} C \rangle_t s_t - 2 s_t^T \langle C^T R^{-1} (x_t - b) \rangle_t \right) + \ldots
 
 Elimination forwards and substitution backwards give its moments, as a Kalman smoother does; (no system has these
 averages for its own, so an ordinary one would not do). Given the moments, expected log densities are the evidence of an
@@ -136,7 +136,7 @@ def _own_terms(regimes, precisions, p, t, gamma, x, space):
         w = gamma[k]
         observation(regimes.R[p, k], precisions.R[p, k], precisions.constants[p, k, 1], x, space)
         C = regimes.C[p, k]
-        _look_back(C, x, space)
+        _look_back(C, x, regimes.offset[p, k], space)
         for a in range(n):
             for c in range(len(x)):
                 j[a] += w * C[c, a] * space.u[c]
@@ -153,13 +153,13 @@ def _own_terms(regimes, precisions, p, t, gamma, x, space):
 
 
 @kernel
-def _look_back(C, x, space):
-    """Fill u with R^-1 x and wide with R^-1 C, over the channels that are there; small holds R^-1, zero elsewhere."""
+def _look_back(C, x, offset, space):
+    """Fill u with R^-1 (x - b), wide with R^-1 C over the channels that are there; small holds R^-1, zero elsewhere."""
     d, n = C.shape
     for c in range(d):
         total = 0.0
         for e in range(d):
-            total += 0.0 if np.isnan(x[e]) else space.small[c, e] * x[e]
+            total += 0.0 if np.isnan(x[e]) else space.small[c, e] * (x[e] - offset[e])
         space.u[c] = total
         for a in range(n):
             total = 0.0
@@ -215,7 +215,7 @@ def add_objects(data, gamma, beliefs, space, sums):
 
 @inlined
 def _add_look(parameters, place, w, x, beliefs, space, sums):
-    """Add to the derivatives by C and R, to the moment of states that are seen, and to their number."""
+    """Add to the derivatives by C, R and the offset, to the moments of states that are seen, and to their number."""
     regimes, precisions = parameters
     p, k, i, row = place
     mean, cov, C = beliefs.mean[row], beliefs.cov[row], regimes.C[p, k]
@@ -225,6 +225,7 @@ def _add_look(parameters, place, w, x, beliefs, space, sums):
     total = 0.0
     for c in range(d):
         total += space.small[c, c]
+        sums.offset[i, k, c] += w * space.u[c]
         for a in range(n):
             entry = space.u[c] * mean[a]
             for e in range(d):
@@ -245,6 +246,8 @@ def _add_look(parameters, place, w, x, beliefs, space, sums):
     add(sums.R[i, k], 0.5 * w, space.part)
     add(sums.seen[i, k], w, cov)
     add_outer(sums.seen[i, k], w, mean, mean)
+    for a in range(n):
+        sums.seen_sum[i, k, a] += w * mean[a]
     sums.counts[i, k, 2] += w
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.core.jit import kernel
-from genkern.core.kalman import buffers, predict, update
+from genkern.core.kalman import buffers, predict, relative, update
 from genkern.core.kalman_matrices import copy
 from genkern.core.kalman_passes import Systems
 
@@ -37,5 +37,6 @@ def _densities(systems, paths, belief, room, out):
                 copy(systems.cov[q], cov)
             else:
                 predict(systems.A[q], systems.Q[q], mean, cov, room)
-            total += update(systems.C[q], systems.R[q], zero, mean, cov, room)
+            gap = relative(zero, systems.offset[q], room.gap)
+            total += update(systems.C[q], systems.R[q], gap, mean, cov, room)
         out[i] = total

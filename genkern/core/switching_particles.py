@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from genkern.core.jit import kernel
-from genkern.core.kalman import Floats, Ints, buffers, predict, update
+from genkern.core.kalman import Floats, Ints, buffers, predict, relative, update
 from genkern.core.kalman_matrices import copy
 from genkern.core.switching import over_objects
 from genkern.core.switching_types import Regimes
@@ -101,7 +101,8 @@ def _continue(regimes, x, t, alive, here, ahead, room):
                 mean[j] = here.mean[i, j] if t > 0 else regimes.mean[0, k, j]
             if t > 0:
                 predict(regimes.A[0, k], regimes.Q[0, k], mean, cov, room)
-            density = update(regimes.C[0, k], regimes.R[0, k], x, mean, cov, room)
+            gap = relative(x, regimes.offset[0, k], room.gap)
+            density = update(regimes.C[0, k], regimes.R[0, k], gap, mean, cov, room)
             if np.isnan(density):
                 return -1
             ahead.log_weight[count] = density + np.log(probability) + (here.log_weight[i] if t > 0 else 0.0)

@@ -26,7 +26,9 @@ def go_back(regimes, place, t, tree, work, sums):
     if _observed(tree.inverse[t]):
         add(sums.seen[row, k], 1.0, work.square)
         sums.counts[row, k, 2] += w
-    _return_update(regimes.C[p, k], t, tree, work, sums.C[row, k], sums.R[row, k])
+        for i in range(n):
+            sums.seen_sum[row, k, i] += w * tree.mean[t, i] + work.b[i]
+    _return_update(regimes.C[p, k], t, tree, work, (sums.C[row, k], sums.R[row, k], sums.offset[row, k]))
     if t == 0:
         for i in range(n):
             sums.mean[row, k, i] += work.a[i]
@@ -70,12 +72,13 @@ def _observed(inverse):
 
 
 @kernel
-def _return_update(C, t, tree, work, by_C, by_R):
-    r"""Add the derivatives by C and R; fill a (n,) and other (n, n) with those by the belief before the update.
+def _return_update(C, t, tree, work, derivatives):
+    r"""Add the derivatives by C, R and the offset b; fill a (n,) and other (n, n) with those by the belief before it.
 
     .. math:: \partial_R = K^T G K - (K^T g u^T + u g^T K)/2 + w (u u^T - S^{-1})/2, \quad
-       \partial_C = -2 K^T G P + u (P g)^T - K^T g m^T + w (u m^T - K^T)
+       \partial_C = -2 K^T G P + u (P g)^T - K^T g m^T + w (u m^T - K^T), \quad \partial_b = w u - K^T g
     """
+    by_C, by_R, by_offset = derivatives
     n, d = work.wide.shape
     w, gain, inverse, u = tree.mass[t], tree.gain[t], tree.inverse[t], tree.score[t]
     pull, push = tree.pull[t], tree.push[t]
@@ -88,6 +91,7 @@ def _return_update(C, t, tree, work, by_C, by_R):
                 half += push[i, j] * gain[j, a]
             work.wide[i, a] = half  # G K
         work.e[a] = entry  # K^T g
+        by_offset[a] += w * u[a] - entry
     for a in range(d):
         for b in range(d):
             entry = 0.5 * (w * (u[a] * u[b] - inverse[a, b]) - work.e[a] * u[b] - u[a] * work.e[b])

@@ -13,7 +13,8 @@ class Regimes(NamedTuple):
     """Parameters with a leading axis of models, one for all objects or one for each, and S regimes.
 
     start (P, S), transitions (P, S, S), A (P, S, n, n), C (P, S, d, n), Q (P, S, n, n), R (P, S, d, d), mean (P, S, n)
-    and cov (P, S, n, n) of the first state. Regime q_t governs the step that leads to s_t, and what is seen at t.
+    and cov (P, S, n, n) of the first state, offset (P, S, d) of the observations. Regime q_t governs the
+    step that leads to s_t, and what is seen at t.
     """
 
     start: Floats
@@ -24,6 +25,7 @@ class Regimes(NamedTuple):
     R: Floats
     mean: Floats
     cov: Floats
+    offset: Floats
 
 
 class Sums(NamedTuple):
@@ -32,8 +34,9 @@ class Sums(NamedTuple):
     log_prob (n_objects,); failed (n_objects,), the position at which an innovation covariance is singular, or -1; the
     derivatives of log p by all parameters, (n_objects, S, ...), every entry of a matrix by itself; the moments
     :math:`\sum_t E[s_t s_t^T]` (n_objects, S, n, n) of the states that a step into a regime leaves, and of those seen
-    (with at least one channel) in it; counts (n_objects, S, 3) of starts, steps into and observations in a regime; and
-    by position the posterior of regimes (N, S), means (N, n) and second moments (N, n, n) of states.
+    (with at least one channel) in it; seen_sum (n_objects, S, n), the sums of the means of the latter; counts
+    (n_objects, S, 3) of starts, steps into and observations in a regime; and by position the posterior
+    of regimes (N, S), means (N, n) and second moments (N, n, n) of states.
     """
 
     log_prob: Floats
@@ -46,8 +49,10 @@ class Sums(NamedTuple):
     R: Floats
     mean: Floats
     cov: Floats
+    offset: Floats
     left: Floats
     seen: Floats
+    seen_sum: Floats
     counts: Floats
     regimes: Floats
     states: Floats
@@ -91,7 +96,8 @@ def empty_sums(regimes: Regimes, offsets: Ints, derivatives: bool) -> Sums:
     S, d, n = regimes.C.shape[1:]
     objects, positions = len(offsets) - 1, int(offsets[-1])
     rows, steps = (objects, positions) if derivatives else (0, 0)
-    shapes = ((S,), (S, S), (S, n, n), (S, d, n), (S, n, n), (S, d, d), (S, n), (S, n, n), (S, n, n), (S, n, n), (S, 3))
+    systems = ((n, n), (d, n), (n, n), (d, d), (n,), (n, n), (d,), (n, n), (n, n), (n,), (3,))
+    shapes = ((S,), (S, S), *((S, *shape) for shape in systems))
     blocks = [np.zeros((rows, *shape)) for shape in shapes]
     posterior = [np.zeros((steps, *shape)) for shape in ((S,), (n,), (n, n))]
     return Sums(np.zeros(objects), np.full(objects, -1), *blocks, *posterior)

@@ -15,6 +15,7 @@ from genkern.objects import Alphabet, Packed, check_objects
 from genkern.validation import Floats, check_int, check_number, check_option
 
 METHODS = ("auto", "dense", "direct")
+FINITE = float(np.finfo(np.float64).max)  # distances that overflow are those of points that are not alike
 LARGEST = 1 << 26  # numbers in the tensors of all objects of a block
 
 
@@ -86,7 +87,7 @@ class EmpiricalMean(Kernel):
         """Return packed objects."""
         if isinstance(X, Sequences):
             X = X.packed
-        packed = check_objects(X, alphabet=self.alphabet, who="EmpiricalMean")
+        packed = check_objects(X, alphabet=self.alphabet, who="EmpiricalMean", largest=FINITE)
         if packed.alphabet is None:
             refuse_missing(packed.values, packed.offsets, "EmpiricalMean")
         return Sequences(packed)

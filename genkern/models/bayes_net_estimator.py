@@ -51,7 +51,8 @@ class BayesNetEstimator(NetEstimator):
     max_iter : int, default=1000
         Largest number of EM steps.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per row. Zero runs all steps.
+        EM stops when a step gains less than this per row, and all further ones together, by the pace of the
+        last, would gain less than ten times this. Zero runs all steps.
     random_state : int, RandomState instance or None, default=None
         Seed of the first guesses of tables that touch hidden nodes; None counts as 0.
 

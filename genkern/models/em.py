@@ -15,6 +15,10 @@ from genkern.objects import Packed
 from genkern.progress import report
 from genkern.validation import Floats
 
+REST = 10.0  # times tol: what all further steps together may gain, by the pace of the last ones
+EXACT = 1e-13  # gain relative to the objective that is a rounding error
+SLACK = 1e-9, 1e-8  # loss relative to the objective, and per observation, that is one
+
 
 class Run(NamedTuple):
     """The outcome of EM for P models: the models, objectives (P,), steps (P,), convergence (P,), summed history."""
@@ -42,7 +46,7 @@ class Steps(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """When EM stops, and who reports: after so many steps, or when a step gains less than tol per observation."""
+    """When EM stops, and who reports: after so many steps, or when `Pace` says that it has converged."""
 
     who: str
     max_iter: int
@@ -50,15 +54,46 @@ class Limits(NamedTuple):
     verbose: int
 
 
+class Pace:
+    r"""Says which of P models have converged, by their last three gains :math:`g'', g', g`.
+
+    .. math:: g < \epsilon T, \qquad g \, \frac{r}{1 - r} < 10 \, \epsilon T, \qquad r = \max(g / g', g' / g'')
+
+    with :math:`\epsilon` the tolerance and T the observations. The second term is what further steps would gain, all
+    together, if gains went on as a geometric series. A small gain alone may be a plateau: gains that grow again, or
+    hardly shrink, say that EM is on its way. A gain that is a rounding error needs no history.
+    """
+
+    def __init__(self, count: int, tol: float):
+        self.tol, self.gains = tol, np.full((2, count), np.inf)
+
+    def converged(self, active: NDArray[np.int64], gain: Floats, value: Floats, lengths: Any) -> NDArray[np.bool_]:
+        """Take the next gains of the active models, (len(active),), and return which have converged."""
+        older, old = self.gains[:, active]
+        self.gains[:, active] = old, gain
+        if self.tol == 0.0:
+            return np.zeros(len(active), bool)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.fmax(gain / old, old / older)  # NaN, before there are three gains, counts for nothing
+            rest = np.where(ratio < 1.0, gain * ratio / (1.0 - ratio), np.inf)
+        calm = (gain <= EXACT * np.abs(value)) | (np.isfinite(old) & (rest < REST * self.tol * lengths))
+        return np.asarray((gain < self.tol * lengths) & calm)
+
+
 def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -> Run:
-    """Run EM from a first guess; own models that have converged leave the batch."""
+    """Run EM from a first guess; own models that have converged leave the batch.
+
+    So do models that a step made worse, as only rounding errors can: they stay what they were before it.
+    """
     count = packed.n_objects if own else 1
     active = np.arange(count)
     objective, n_iter = np.full(count, -np.inf), np.zeros(count, np.int64)
     converged = np.zeros(count, bool)
     done: list[Any] = [None] * count
     history: list[float] = []
+    lost: list[float] = []
     lengths = packed.lengths if own else np.array([packed.lengths.sum()])
+    pace, before = Pace(count, limits.tol), model
     for step in range(limits.max_iter + 1):
         last = step == limits.max_iter
         statistics = None if last else steps.expect(model, packed)
@@ -66,25 +101,44 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
         value = np.atleast_1d((log_prob if own else log_prob.sum()) + steps.log_prior(model))
         # The first guess may be one that the prior forbids: what it gains over nothing is not a number.
         gain = value - objective[active] if step else np.full_like(value, np.inf)
-        objective[active], n_iter[active] = value, step
+        slack = SLACK[0] * np.abs(objective[active]) + SLACK[1] * lengths[active]
+        fallen = np.isnan(gain) | (gain < -slack) if step else np.zeros(len(active), bool)
+        lost += gain[fallen].tolist()
+        objective[active] = np.where(fallen, objective[active], value)
+        n_iter[active] = np.where(fallen, step - 1, step)
         history.append(float(objective.sum()))
         if limits.verbose > 1:
             report(f"{limits.who}: step {step}, {len(active)} models, objective {history[-1]:.8g}")
-        finished = (gain < limits.tol * lengths[active]) & (limits.tol > 0)
-        converged[active] = finished
-        leaving = np.ones_like(finished) if last else finished
-        if leaving.any():
-            for place, member in zip(active[leaving], model[leaving].unstack() if own else [model]):
-                done[place] = member
+        converged[active] = pace.converged(active, gain, value, lengths[active]) & ~fallen
+        leaving = converged[active] | fallen | last
+        for which, kept in ((leaving & ~fallen, model), (fallen, before)):
+            if which.any():
+                for place, member in zip(active[which], kept[which].unstack() if own else [kept]):
+                    done[place] = member
         if leaving.all():
             break
         assert statistics is not None
-        model = steps.maximize(statistics)
+        before, model = model, steps.maximize(statistics)
         if leaving.any():
-            active, model, packed = active[~leaving], model[~leaving], packed.take(~leaving)
+            active, packed = active[~leaving], packed.take(~leaving)
+            before, model = before[~leaving], model[~leaving]
             if steps.drop is not None:
                 steps.drop(leaving)
+    _warn_fallen(lost, count, limits)
     return Run(done, objective, n_iter, converged, history)
+
+
+def _warn_fallen(lost: list[float], count: int, limits: Limits) -> None:
+    """Warn if steps of EM made models worse."""
+    if lost:
+        most = max((-gain for gain in lost if gain < 0.0), default=np.inf)  # NaN: all that they had
+        warnings.warn(
+            f"{limits.who}: rounding errors made {len(lost)} of {count} models worse in a step of EM (by up to "
+            f"{most:.3g} nats); they are left as they were before it. Look for values that are far from all "
+            "others, or raise the floor of the variances.",
+            ConvergenceWarning,
+            stacklevel=6,
+        )
 
 
 def best_of(runs: int, run: Callable[[int], Run], limits: Limits) -> Run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import Any, ClassVar, Self
 
@@ -11,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from genkern.models.base import Statistics
+from genkern.models.floors import channel_units
 from genkern.models.leaf import Leaf
 from genkern.objects import Packed, remember_width
 from genkern.validation import Floats, check_option
@@ -83,6 +85,40 @@ class LeafEstimator(ModelEstimator):
         self._check_mode()
         return self
 
+    def bounded(self, packed: Packed, own: bool) -> Self:
+        """Return the estimator with the bounds that it takes from the data of all objects, or of each if own.
+
+        EM over hidden states or components uses it, and ``part`` of it once some objects have left the batch.
+        """
+        return self
+
+    def part(self, members: NDArray[Any]) -> Self:
+        """Return the estimator for some of the objects of a batch."""
+        return self
+
+    def standardized(self, packed: Packed, own: bool) -> Packed:
+        """Return the points as distances between them are taken for a first guess.
+
+        Channels that may be in different units (``has_units``) are divided by their deviation over all objects, or over
+        each if own; of others, distances between points are what they are.
+        """
+        if not self.has_units:
+            return packed
+        sizes = packed.lengths if own else packed.n_points
+        mean, unit = (np.repeat(a.reshape(-1, a.shape[-1]), sizes, axis=0) for a in channel_units(packed, own))
+        return packed._replace(values=(packed.values - mean) / unit)
+
+    @property
+    def has_units(self) -> bool:
+        """Whether channels are measurements, each in a unit of its own: not counts, shares or angles."""
+        return False
+
+    def _with(self, **changes: Any) -> Self:
+        """Return a copy with some attributes changed."""
+        other = copy.copy(self)
+        vars(other).update(changes)
+        return other
+
     def _check_estimate(self) -> None:
         check_option(self.estimate, ESTIMATES, "estimate", type(self).__name__)
 
@@ -93,6 +129,18 @@ class LeafEstimator(ModelEstimator):
                 f"{type(self).__name__}: estimate='predictive' averages over the posterior and maximises nothing, so "
                 "it cannot be the M-step of EM (hidden states, components of a mixture). Use estimate='map'."
             )
+
+    def _moved(self, old: Any, new: Any, name: str) -> NDArray[np.bool_]:
+        """Return which members moved in a field by more than a share of its unit."""
+        step = np.abs(getattr(new, name) - getattr(old, name))
+        moved: NDArray[np.bool_] = (step >= self.tolerance * self.unit(new, name)).reshape(len(old), -1).any(axis=1)
+        return moved
+
+    def unit(self, leaf: Any, name: str) -> Floats:
+        """Return how large a step is large, for every number of a field: the size of the field's largest, or one."""
+        sizes = np.abs(getattr(leaf, name))
+        axes = tuple(range(1, sizes.ndim))
+        return np.broadcast_to(np.maximum(sizes.max(axis=axes, keepdims=True), 1.0), sizes.shape)
 
     def fit_weighted(self, packed: Packed, weights: Floats, own: bool) -> Leaf:
         """Return the stack fitted to weighted points (N, n), for each object or for all together."""
@@ -150,18 +198,18 @@ class LeafEstimator(ModelEstimator):
         fields = {name: np.array(getattr(leaf, name)) for name in _arrays(leaf)}
         current = leaf[active]
         packed = packed.take(active) if own else packed
-        estimator = self._part(active) if own else self
+        estimator = self.part(active) if own else self
         for _ in range(self.max_passes):
             blocks = current.weigh(packed, np.ones((packed.n_points, 1)), totals=not own)
             following = estimator.maximize_blocks(blocks, current)
             for name, field in fields.items():
                 field[active] = getattr(following, name)
-            moving = np.logical_or.reduce([_moved(current, following, name, self.tolerance) for name in fields])
+            moving = np.logical_or.reduce([self._moved(current, following, name) for name in fields])
             if not moving.any():
                 break
             active, current = active[moving], following[moving]
             if own and not moving.all():
-                packed, estimator = packed.take(moving), estimator._part(moving)
+                packed, estimator = packed.take(moving), estimator.part(moving)
         else:
             warnings.warn(
                 f"{type(self).__name__}: {len(active)} of {len(leaf)} fits to data with missing entries did not "
@@ -172,9 +220,16 @@ class LeafEstimator(ModelEstimator):
             )
         return leaf._restore(*(fields.get(name, getattr(leaf, name)) for name in leaf._fields))
 
-    def _part(self, members: NDArray[Any]) -> Self:
-        """Return the estimator for some of the objects of a batch."""
-        return self
+
+class Batch:
+    """An estimator of own models that leave its batch as they converge."""
+
+    def __init__(self, estimator: Any):
+        self.estimator = estimator
+
+    def drop(self, leaving: NDArray[np.bool_]) -> None:
+        """Keep what concerns the models that stay."""
+        self.estimator = self.estimator.part(~leaving)
 
 
 def missing_points(packed: Packed) -> NDArray[np.bool_]:
@@ -188,14 +243,6 @@ def missing_points(packed: Packed) -> NDArray[np.bool_]:
 
 def _arrays(leaf: Leaf) -> list[str]:
     return [name for name in leaf._fields if isinstance(getattr(leaf, name), np.ndarray)]
-
-
-def _moved(old: Leaf, new: Leaf, name: str, tolerance: float) -> NDArray[np.bool_]:
-    """Return which members moved in a field by more than a share of its size (or of one)."""
-    before, after = (getattr(leaf, name).reshape(len(old), -1) for leaf in (old, new))
-    scale = np.maximum(np.abs(after).max(axis=1), 1.0)
-    moved: NDArray[np.bool_] = np.abs(after - before).max(axis=1) >= tolerance * scale
-    return moved
 
 
 def one_hot(labels: NDArray[np.int64], n: int) -> Floats:

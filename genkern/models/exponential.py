@@ -106,6 +106,11 @@ class ExponentialEstimator(ConjugateEstimator):
         number, total = self.excess()
         return [total, number]
 
+    @property
+    def has_units(self) -> bool:
+        """Whether channels are in units of their own."""
+        return True
+
     def solve(self, sums: list[Floats]) -> list[Floats]:
         """Return means."""
         total, weight = sums

@@ -16,9 +16,10 @@ from genkern.models.em_estimator import EMEstimator
 from genkern.models.factorial import MAX_STATES, FactorialHMM
 from genkern.models.factorial_start import factorial_guess
 from genkern.models.factorial_variational import field_statistics, mean_field
-from genkern.models.gaussian import Gaussian
-from genkern.models.gaussian_estimator import COVARIANCES, GaussianEstimator
+from genkern.models.gaussian_estimator import COVARIANCES
+from genkern.models.lds_covariance import shaped
 from genkern.models.streams import Keys, derive
+from genkern.models.units import Units, refuse_unseen, standardise
 from genkern.objects import Packed, pack_series
 from genkern.validation import Floats, check_int, check_number, check_option
 
@@ -53,11 +54,15 @@ class FactorialHMMEstimator(EMEstimator):
     max_iter : int, default=1000
         Largest number of EM steps.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per observation. Zero runs all steps.
+        EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
+        last, would gain less than ten times this. Zero runs all steps.
     pseudocount : float, default=0.01
         Added to every start and transition count.
-    min_covar : float, default=1e-3
+    min_covar : float, default=0.0
         Smallest eigenvalue (variance) of the noise, in squared units of the data.
+    relative_floor : float, default=1e-3
+        Smallest variance of the noise as a share of the variance of its channel over the data that are fitted: of all
+        series, or of each in ``fit_each``. The larger floor of both counts.
     random_state : int, RandomState instance or None, default=None
         Seed. Random numbers depend on it and, in ``fit_each``, on the content of each series, never on its place in
         the list; None counts as 0, so that fits are reproducible.
@@ -103,7 +108,8 @@ class FactorialHMMEstimator(EMEstimator):
         max_iter: int = 1000,
         tol: float = 1e-5,
         pseudocount: float = 0.01,
-        min_covar: float = 1e-3,
+        min_covar: float = 0.0,
+        relative_floor: float = 1e-3,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -117,6 +123,7 @@ class FactorialHMMEstimator(EMEstimator):
         self.tol = tol
         self.pseudocount = pseudocount
         self.min_covar = min_covar
+        self.relative_floor = relative_floor
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -126,8 +133,13 @@ class FactorialHMMEstimator(EMEstimator):
     def maximize(self, statistics: Statistics) -> FactorialHMM:
         """Return the model that maximises the expected log-likelihood plus log prior: the M-step.
 
-        Statistics under one model are summed over objects; those under a stack of own models give a stack.
+        Statistics under one model are summed over objects; those under a stack of own models give a stack. Without the
+        data there is no ``relative_floor``.
         """
+        return self._maximize(statistics, np.array(self.min_covar))
+
+    def _maximize(self, statistics: Statistics, floors: Floats) -> FactorialHMM:
+        """Return the M-step's model, or the stack of own ones, with noises not below floors, () or (G, d)."""
         model: FactorialHMM = statistics.model
         if not model.shape:
             statistics = statistics.total()
@@ -143,7 +155,7 @@ class FactorialHMMEstimator(EMEstimator):
         change = _shortest_solution(statistics["pairs"], statistics["means"])
         parts = np.split(change.reshape((*model.shape, *change.shape[1:])), np.cumsum(sizes)[:-1], axis=-2)
         means = [mean + part for mean, part in zip(model.means, parts)]
-        return FactorialHMM._restore(tuple(starts), tuple(steps), tuple(means), self._noise(statistics, change))
+        return FactorialHMM._restore(tuple(starts), tuple(steps), tuple(means), _noise(statistics, change, floors))
 
     def pack(self, X: Any) -> Packed:
         """Encode raw series."""
@@ -157,7 +169,7 @@ class FactorialHMMEstimator(EMEstimator):
         check_option(self.covariance, COVARIANCES, "covariance", who)
         for name, minimum in (("n_init", 1), ("max_iter", 0)):
             check_int(getattr(self, name), name, who, minimum)
-        for name in ("tol", "pseudocount", "min_covar"):
+        for name in ("tol", "pseudocount", "min_covar", "relative_floor"):
             check_number(getattr(self, name), name, who)
         states = int(np.prod([float(k) for k in self._sizes()]))
         if self.e_step == "exact" and states > MAX_STATES:
@@ -183,25 +195,16 @@ class FactorialHMMEstimator(EMEstimator):
 
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
-        noise = GaussianEstimator(self.covariance, min_covar=self.min_covar)
+        refuse_unseen(packed, own, "FactorialHMMEstimator")
+        packed, units = standardise(packed, own, common=self.covariance == "isotropic")
+        floors = units.floors(self.min_covar, self.relative_floor)
 
         def run(restart: int) -> Run:
-            guess = factorial_guess(packed, self._sizes(), own, derive(keys, restart), noise)
-            return climb(self._steps(own), self._limits(), guess, packed, own)
+            guess = factorial_guess(self._sizes(), self.covariance, floors, own, derive(keys, restart))
+            return climb(_Climb(self, floors, own).steps(), self._limits(), guess, packed, own)
 
-        return best_of(self.n_init, run, self._limits())
-
-    def _steps(self, own: bool) -> Steps:
-        """Return the E- and M-steps of one run."""
-        if self.e_step == "variational":
-            field = _Sweeps(self.tol, self.n_jobs)
-            return Steps(field.expect, self.maximize, field.log_prob, self._log_prior, field.drop)
-        return Steps(
-            lambda model, part: model.statistics(part, totals=not own, n_jobs=self.n_jobs),
-            self.maximize,
-            lambda model, part: passes.log_prob(model, part, self.n_jobs),
-            self._log_prior,
-        )
+        best = units.restored(best_of(self.n_init, run, self._limits()))
+        return best._replace(models=_rescaled(FactorialHMM.stack(best.models), units).unstack())
 
     def _log_prior(self, model: FactorialHMM) -> Floats:
         """Return the log prior (batch) of the pseudocounts."""
@@ -210,47 +213,74 @@ class FactorialHMMEstimator(EMEstimator):
             prior += xlogy(self.pseudocount, start).sum(axis=-1) + xlogy(self.pseudocount, rows).sum(axis=(-1, -2))
         return prior
 
-    def _noise(self, statistics: Statistics, change: Floats) -> Floats:
-        """Return the covariance, floored, of what the new means leave; change (G, K, d) is that of the means."""
-        model: FactorialHMM = statistics.model
-        if model.covariance_type == "full":
-            explained = np.swapaxes(change, -1, -2) @ statistics["means"]
-            explained = 0.5 * (explained + np.swapaxes(explained, -1, -2))
-        else:
-            explained = (change * statistics["means"]).sum(axis=1)
-        blocks = {
-            "weight": statistics["weight"][:, None],
-            "mean": np.zeros((len(change), 1, change.shape[-1])),
-            "cov": (statistics["cov"] - explained)[:, None],
-        }
-        one = Gaussian._restore(blocks["mean"], model.cov.reshape(len(change), 1, *model.cov.shape[len(model.shape) :]))
-        leaf = GaussianEstimator(model.covariance_type, min_covar=self.min_covar).maximize_blocks(blocks, one)
-        return leaf.cov.reshape(model.cov.shape)
 
+class _Climb:
+    """The steps of one run, with the floors (G, d) of its models.
 
-class _Sweeps:
-    """The variational E-step of one run, which goes on from where the last stopped, so that the bound never falls."""
+    A variational E-step goes on from where the last stopped, so that the bound never falls.
+    """
 
-    def __init__(self, tol: float, n_jobs: int | None):
-        self.tol, self.n_jobs = tol, n_jobs
+    def __init__(self, estimator: FactorialHMMEstimator, floors: Floats, own: bool):
+        self.estimator, self.floors, self.own = estimator, floors, own
         self.marginal: Floats | None = None
         self.lengths: NDArray[np.int64]
 
-    def log_prob(self, model: FactorialHMM, packed: Packed) -> Floats:
-        """Return the bound on the log-likelihood of each object."""
-        return mean_field(model, packed, self.marginal, SWEEPS, self.tol, self.n_jobs).bound
+    def steps(self) -> Steps:
+        """Return the E- and M-steps."""
+        exact = self.estimator.e_step == "exact"
+        return Steps(
+            self._exact if exact else self._variational,
+            lambda statistics: self.estimator._maximize(statistics, self.floors),
+            self._log_prob if exact else self._bound,
+            self.estimator._log_prior,
+            self._drop,
+        )
 
-    def expect(self, model: FactorialHMM, packed: Packed) -> Statistics:
+    def _exact(self, model: FactorialHMM, packed: Packed) -> Statistics:
+        return model.statistics(packed, totals=not self.own, n_jobs=self.estimator.n_jobs)
+
+    def _log_prob(self, model: FactorialHMM, packed: Packed) -> Floats:
+        return passes.log_prob(model, packed, self.estimator.n_jobs)
+
+    def _sweep(self, model: FactorialHMM, packed: Packed) -> Any:
+        return mean_field(model, packed, self.marginal, SWEEPS, self.estimator.tol, self.estimator.n_jobs)
+
+    def _bound(self, model: FactorialHMM, packed: Packed) -> Floats:
+        bound: Floats = self._sweep(model, packed).bound
+        return bound
+
+    def _variational(self, model: FactorialHMM, packed: Packed) -> Statistics:
         """Return statistics under the mean field, of own models or in total."""
-        field = mean_field(model, packed, self.marginal, SWEEPS, self.tol, self.n_jobs)
+        field = self._sweep(model, packed)
         self.marginal, self.lengths = field.marginal, packed.lengths
         blocks = field_statistics(model, packed, field, totals=not model.shape)
         return Statistics(model, field.bound, packed.lengths, blocks)
 
-    def drop(self, leaving: NDArray[np.bool_]) -> None:
+    def _drop(self, leaving: NDArray[np.bool_]) -> None:
         """Forget the objects that leave the batch."""
-        assert self.marginal is not None
-        self.marginal = self.marginal[np.repeat(~leaving, self.lengths)]
+        self.floors = self.floors[~leaving]
+        if self.marginal is not None:
+            self.marginal = self.marginal[np.repeat(~leaving, self.lengths)]
+
+
+def _noise(statistics: Statistics, change: Floats, floors: Floats) -> Floats:
+    """Return the covariance, not below floors, of what the new means leave; change (G, K, d) is that of the means."""
+    model: FactorialHMM = statistics.model
+    explained = np.swapaxes(change, -1, -2) @ statistics["means"]
+    left = statistics["cov"]
+    if model.covariance_type != "full":
+        left = left[..., None] * np.eye(left.shape[-1])
+    cov = shaped((left - explained) / statistics["weight"][:, None, None], model.covariance_type, floors)
+    return cov.reshape(model.cov.shape)
+
+
+def _rescaled(models: FactorialHMM, units: Units) -> FactorialHMM:
+    """Return models of data in their own units; all chains have an equal share of the means of the channels."""
+    unit, mean = units.unit, units.mean / len(models.means)
+    scale = {"isotropic": unit[:, 0] ** 2, "diagonal": unit**2, "full": unit[:, :, None] * unit[:, None, :]}
+    means = tuple(mean[:, None] + unit[:, None] * part for part in models.means)
+    cov = scale[models.covariance_type] * models.cov
+    return FactorialHMM._restore(models.starts, models.transitions, means, cov)
 
 
 def _shortest_solution(pairs: Floats, right: Floats) -> Floats:

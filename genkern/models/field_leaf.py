@@ -20,6 +20,7 @@ RANGES = {
     "success": "above zero and at most one",
     "real": "numbers",
 }
+LARGEST = 1e200  # of numbers in data: statistics are linear in them, or in their logarithms
 POSITIVE, PROBABILITY = ("positive", "nonnegative"), ("probability", "success")
 
 
@@ -90,7 +91,10 @@ class FieldLeaf(Leaf):
     @classmethod
     def pack_points(cls, X: Any, sequences: bool, who: str, d: int | None = None) -> Packed:
         """Encode series or bags of vectors, refusing what is outside the support by object and position."""
-        packed = pack_series(X, who, n_channels=d) if sequences else pack_points(X, who, n_features=d)
+        if sequences:
+            packed = pack_series(X, who, n_channels=d, largest=LARGEST)
+        else:
+            packed = pack_points(X, who, n_features=d, largest=LARGEST)
         wrong = cls.outside(packed.values)
         if wrong.any():
             row, column = np.argwhere(wrong)[0].tolist()

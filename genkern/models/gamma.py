@@ -130,6 +130,11 @@ class GammaEstimator(FamilyEstimator):
         """Raise for a negative pseudocount."""
         check_number(self.pseudocount, "pseudocount", "GammaEstimator")
 
+    @property
+    def has_units(self) -> bool:
+        """Whether channels are in units of their own."""
+        return True
+
     def solve(self, sums: list[Floats]) -> list[Floats]:
         """Return shapes and scales."""
         logs, total, weight = sums

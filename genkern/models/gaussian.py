@@ -78,13 +78,13 @@ class Gaussian(Leaf):
         """Raise where a member has no density."""
         flat = self.variances.reshape(-1, self.mean.shape[-1])
         if self.covariance_type == "full":
-            lowest = np.linalg.eigvalsh(self.cov)[..., :1]
+            lowest = np.linalg.eigvalsh(in_units(self.cov, self.variances))[..., :1]
             flat = np.where(lowest > 0, self.variances, 0.0).reshape(flat.shape)
         if (flat <= 0).any():
             where = tuple(int(i) for i in np.argwhere(flat <= 0)[0])
             raise ValueError(
                 f"Gaussian: member {where[0]} has a singular covariance (channel {where[1]}), so it has no density. "
-                "Use a floor (min_covar of GaussianEstimator) or leave that channel out."
+                "Use a floor (relative_floor or min_covar of GaussianEstimator) or leave that channel out."
             )
 
     def log_density(self, points: NDArray[Any]) -> Floats:
@@ -112,7 +112,7 @@ class Gaussian(Leaf):
         r"""Return derivatives (G, p): :math:`\Sigma^{-1}\sum w(x-\mu)` and :math:`\frac12(zz^T - \Sigma^{-1})`."""
         groups, d = len(blocks["mean"]), self.mean.shape[-1]
         if self.covariance_type == "full":
-            inverse = np.linalg.inv(self.cov)
+            inverse = precisions(self.cov)
             first = np.einsum("nab,gnb->gna", inverse, blocks["mean"])
             middle = np.einsum("nab,gnbc,ncd->gnad", inverse, blocks["cov"], inverse)
             matrix = 0.5 * (middle - blocks["weight"][..., None, None] * inverse)
@@ -132,7 +132,7 @@ class Gaussian(Leaf):
     def information(self, draws: Floats, coordinates: str) -> list[Floats]:
         """Return the blocks of means (one per member), then of covariances (one per member)."""
         if self.covariance_type == "full":
-            inverse = np.linalg.inv(self.cov)
+            inverse = precisions(self.cov)
             return [*(draws[:, None, None] * inverse), *map(vech_information, inverse, draws)]
         variances = self.variances
         means = [np.diag(w / v) for w, v in zip(draws, variances)]
@@ -220,6 +220,19 @@ def check_spread(mean: ArrayLike, spread: ArrayLike, name: str, who: str) -> tup
             f"{who}: covariances must be positive semi-definite. Member {where} has eigenvalue {lowest[where]:g}."
         )
     return location, 0.5 * (table + np.swapaxes(table, -1, -2))
+
+
+def in_units(cov: Floats, variances: Floats) -> Floats:
+    """Return covariances in units of these variances, channel by channel: correlations. Channels of none stay."""
+    units = np.sqrt(np.where(variances > 0, variances, 1.0))
+    correlations: Floats = cov / (units[..., :, None] * units[..., None, :])
+    return correlations
+
+
+def precisions(cov: Floats) -> Floats:
+    """Return inverse covariances, inverted in units in which variances are one, whatever those of the channels."""
+    variances = np.diagonal(cov, axis1=-2, axis2=-1)
+    return in_units(np.linalg.inv(in_units(cov, variances)), variances)
 
 
 def spread_jacobian(variances: Floats, coordinates: str) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,7 @@ from sklearn.base import clone
 from genkern.intake import locate
 from genkern.models.estimator import LeafEstimator
 from genkern.models.gaussian import Gaussian, check_spread
+from genkern.models.gaussian_floor import data_floor, floor_covariances, mean_and_scale, statistics_floor
 from genkern.models.gaussian_prior import Prior
 from genkern.models.student_t import StudentT
 from genkern.objects import Packed, pack_points, pack_series
@@ -20,7 +21,12 @@ COVARIANCES = ("isotropic", "diagonal", "full")
 
 
 class GaussianEstimator(LeafEstimator):
-    r"""Means and covariances by maximum likelihood, :math:`\Sigma \succeq \epsilon I`, or with a conjugate prior.
+    r"""Means and covariances by maximum likelihood under a floor, or with a conjugate prior.
+
+    .. math:: \Sigma \succeq \mathrm{diag}(\epsilon_1, \dots, \epsilon_d), \qquad
+       \epsilon_c = \max(\epsilon_{abs}, \epsilon_{rel}\, s_c^2)
+
+    with the variance :math:`s_c^2` of channel c over the data. The conjugate prior
 
     .. math:: \mu | \Sigma \sim N(m, \Sigma / \kappa), \quad \Sigma \sim W^{-1}(\Psi, \nu), \qquad
        \hat\mu = \frac{\kappa m + n \bar x}{\kappa + n}, \quad \hat\Sigma = \frac{\Psi + \sum_i (x_i - \bar x)(x_i -
@@ -33,9 +39,8 @@ class GaussianEstimator(LeafEstimator):
     ----------
     covariance : {"diagonal", "isotropic", "full"}, default="diagonal"
         Form of the covariance.
-    min_covar : float, default=1e-3
-        Smallest eigenvalue (variance) allowed, in squared units of the data. Covariances maximise the likelihood (or
-        the posterior) under this bound. Zero is no bound. Predictive distributions have none.
+    min_covar : float, default=0.0
+        :math:`\epsilon_{abs}`, the smallest eigenvalue (variance) allowed, in squared units of the data.
     estimate : {"ml", "map", "predictive"}, default="ml"
         Maximum likelihood; the mode of the joint posterior of mean and covariance; or the posterior predictive
         distribution of a point, a ``StudentT``: multivariate for full and isotropic covariances, a product over
@@ -50,7 +55,12 @@ class GaussianEstimator(LeafEstimator):
         :math:`\Psi` is the prior expectation of :math:`\Sigma`.
     prior_scale : float or array-like of shape (d,) or (d, d), optional
         :math:`\Psi`: a number stands for a multiple of the identity, (d,) for a diagonal. The default is the
-        variances of the data (their mean if isotropic), at least ``min_covar``.
+        variances of the data (their mean if isotropic), at least the floor.
+    relative_floor : float, default=1e-3
+        :math:`\epsilon_{rel}`, the smallest variance allowed in units of that of the channel over the data: of all
+        points in ``fit``, of each object's own in ``fit_each``. Data in other units have the same fit in those units. A
+        channel without variance counts with its mean square, and with one if that is zero too; isotropic covariances
+        with the mean over channels. Zero, with ``min_covar=0``, is no floor.
 
     Attributes
     ----------
@@ -61,6 +71,10 @@ class GaussianEstimator(LeafEstimator):
     Defaults taken from the data (Fraley & Raftery 2007) are those of all points in ``fit``, and of each object's own in
     ``fit_each``; ``resolve(X)`` fixes those of all objects, as ``FitEach`` and EM over hidden states do, so that small
     objects lend each other strength. Maximum likelihood ignores the prior.
+
+    Covariances maximise the likelihood (or the posterior) under the floor, so that EM never falls. Predictive
+    distributions have no floor. ``maximize``, which is given no data, takes the variances of channels from the
+    statistics, over all states or components.
 
     Missing entries (NaN) are integrated out by EM. Predictive distributions with missing entries have a closed form for
     diagonal covariances, or if points are missing as a whole; others are refused. A column without any value is refused
@@ -86,12 +100,13 @@ class GaussianEstimator(LeafEstimator):
     def __init__(
         self,
         covariance: str = "diagonal",
-        min_covar: float = 1e-3,
+        min_covar: float = 0.0,
         estimate: str = "ml",
         prior_mean: ArrayLike | None = None,
         prior_strength: float = 0.01,
         prior_dof: float | None = None,
         prior_scale: ArrayLike | None = None,
+        relative_floor: float = 1e-3,
     ):
         self.covariance = covariance
         self.min_covar = min_covar
@@ -100,12 +115,16 @@ class GaussianEstimator(LeafEstimator):
         self.prior_strength = prior_strength
         self.prior_dof = prior_dof
         self.prior_scale = prior_scale
+        self.relative_floor = relative_floor
+
+    _floor: Any = None  # of covariances, once it is taken from data
 
     def pack(self, X: Any, sequences: bool = True) -> Packed:
         """Encode series (or bags) of vectors."""
         who = "GaussianEstimator"
         check_option(self.covariance, COVARIANCES, "covariance", who)
-        check_number(self.min_covar, "min_covar", who)
+        for name in ("min_covar", "relative_floor"):
+            check_number(getattr(self, name), name, who)
         self._check_estimate()
         packed = pack_series(X, who) if sequences else pack_points(X, who)
         if self.estimate != "ml":
@@ -152,16 +171,26 @@ class GaussianEstimator(LeafEstimator):
         scale = leaf.cov if self.prior_scale is None else self.prior_scale
         return clone(self).set_params(prior_mean=mean, prior_scale=scale)
 
-    def _fit_packed(self, packed: Packed, own: bool) -> Any:
-        """Return a stack of batch (1,) or (n_objects, 1), with the prior that comes from the data."""
-        return super(GaussianEstimator, self._filled(packed, False, own))._fit_packed(packed, own)
+    def bounded(self, packed: Packed, own: bool) -> Self:
+        """Return the estimator with the floor that it takes from the data: from each object's, if own."""
+        return self._with(_floor=data_floor(packed, own, self.covariance, self.min_covar, self.relative_floor))
 
-    def _part(self, members: Any) -> GaussianEstimator:
-        """Return the estimator with the priors of some objects, if they come from the objects' own data."""
-        ranks = {"prior_mean": 1, "prior_scale": COVARIANCES.index(self.covariance)}
+    def _fit_packed(self, packed: Packed, own: bool) -> Any:
+        """Return a stack of batch (1,) or (n_objects, 1), with the prior and the floor that come from the data."""
+        inner = self._filled(packed, False, own).bounded(packed, own)
+        return super(GaussianEstimator, inner)._fit_packed(packed, own)
+
+    @property
+    def has_units(self) -> bool:
+        """Whether channels are in units of their own; one variance of all says that they are not."""
+        return self.covariance != "isotropic"
+
+    def part(self, members: Any) -> Self:
+        """Return the estimator with the priors and floors of some objects, if they come from the objects' own data."""
+        form = COVARIANCES.index(self.covariance)
+        ranks = {"prior_mean": 1, "prior_scale": form, "_floor": min(form, 1)}
         given = {name: getattr(self, name) for name in ranks}
-        chosen = {name: value[members] for name, value in given.items() if np.ndim(value) > ranks[name]}
-        return clone(self).set_params(**chosen) if chosen else self
+        return self._with(**{name: value[members] for name, value in given.items() if np.ndim(value) > ranks[name]})
 
     def _prior(self, d: int) -> Prior:
         """Return the prior of covariances of this form."""
@@ -183,14 +212,7 @@ class GaussianEstimator(LeafEstimator):
         """Return n copies of the mean and variance of each object's points, or of all."""
         if self.estimate == "ml" or self.prior_mean is None or self.prior_scale is None:
             _refuse_unseen(packed, own)
-        offsets = packed.offsets[:-1] if own else packed.offsets[:1]
-        seen = ~np.isnan(packed.values)
-        count = np.maximum(np.add.reduceat(seen, offsets, axis=0, dtype=np.float64), 1.0)
-        mean = np.add.reduceat(np.where(seen, packed.values, 0.0), offsets, axis=0) / count
-        sizes = packed.lengths if own else np.array([len(packed.values)])
-        gaps = np.where(seen, packed.values - np.repeat(mean, sizes, axis=0), 0.0)
-        variance = np.add.reduceat(gaps**2, offsets, axis=0) / count
-        variance = np.maximum(variance, max(self.min_covar, 1e-12))
+        mean, variance = mean_and_scale(packed, own, self.min_covar, self.relative_floor)
         mean, variance = (np.repeat(a[:, None], n, axis=1) for a in (mean, variance))
         spread = variance
         if self.covariance == "isotropic":
@@ -203,26 +225,32 @@ class GaussianEstimator(LeafEstimator):
     def maximize_blocks(self, blocks: dict[str, Floats], leaf: Gaussian) -> Gaussian:
         """Return weighted means and floored covariances; without a prior, members without weight stay as they are."""
         self._check_mode()
+        floor = self._floor
+        if floor is None:
+            floor = statistics_floor(blocks, leaf, self.min_covar, self.relative_floor)
         weight = blocks["weight"].reshape(leaf.shape)[..., None]
         if self.estimate == "map":
             mode = self._prior(leaf.mean.shape[-1]).posterior(weight, blocks, leaf).mode()
-            full = leaf.covariance_type == "full"
-            cov = _floor_eigenvalues(mode.cov, self.min_covar) if full else np.maximum(mode.cov, self.min_covar)
-            return Gaussian._restore(mode.mean, cov)
+            return Gaussian._restore(mode.mean, floor_covariances(mode.cov, floor, leaf.covariance_type))
         used = weight > 0
         share = np.where(used, weight, 1.0)
         step = blocks["mean"].reshape(leaf.mean.shape) / share
         if leaf.covariance_type == "full":
-            second = blocks["cov"].reshape(leaf.cov.shape) / share[..., None]
-            cov = _floor_eigenvalues(second - step[..., :, None] * step[..., None, :], self.min_covar)
-            cov = np.where(used[..., None], cov, leaf.cov)
+            cov = blocks["cov"].reshape(leaf.cov.shape) / share[..., None] - step[..., :, None] * step[..., None, :]
+            there = used[..., None]
         else:
-            variances = blocks["cov"].reshape(leaf.mean.shape) / share - step**2
+            cov, there = blocks["cov"].reshape(leaf.mean.shape) / share - step**2, used
             if leaf.covariance_type == "isotropic":
-                cov = np.where(used[..., 0], np.maximum(variances.mean(axis=-1), self.min_covar), leaf.cov)
-            else:
-                cov = np.where(used, np.maximum(variances, self.min_covar), leaf.cov)
+                cov, there = cov.mean(axis=-1), used[..., 0]
+        cov = np.where(there, floor_covariances(cov, floor, leaf.covariance_type), leaf.cov)
         return Gaussian._restore(leaf.mean + np.where(used, step, 0.0), cov)
+
+    def unit(self, leaf: Gaussian, name: str) -> Floats:
+        """Return the standard deviations of means, and of covariances the products of two."""
+        deviations = np.sqrt(leaf.variances)
+        if name == "mean":
+            return deviations
+        return deviations[..., :, None] * deviations[..., None, :] if leaf.covariance_type == "full" else leaf.cov
 
     def log_prior(self, leaf: Gaussian) -> Floats:
         """Return the normal-inverse-Wishart log prior."""
@@ -276,15 +304,3 @@ def _refuse_partial(packed: Packed, seen: Any, covariance: str) -> None:
             "covariances the predictive distribution then has no closed form. Use covariance='diagonal' or "
             "estimate='map', or leave out the point."
         )
-
-
-def _floor_eigenvalues(cov: Floats, floor: float) -> Floats:
-    """Return covariances whose eigenvalues are raised to the floor: the maximum of the likelihood under it."""
-    even = 0.5 * (cov + np.swapaxes(cov, -1, -2))
-    values, vectors = np.linalg.eigh(even)
-    low = np.asarray((values < floor).any(axis=-1))
-    if not low.any():
-        return even
-    raised = (vectors * np.maximum(values, floor)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
-    # Members above the floor stay to the last bit as they are, whatever their neighbours.
-    return np.where(low[..., None, None], 0.5 * (raised + np.swapaxes(raised, -1, -2)), even)

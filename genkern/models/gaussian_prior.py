@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from genkern.models.gaussian import Gaussian
+from genkern.models.gaussian import Gaussian, precisions
 from genkern.models.student_t import StudentT
 from genkern.validation import Floats
 
@@ -36,7 +36,7 @@ class Prior(NamedTuple):
         d, gap = leaf.mean.shape[-1], leaf.mean - self.mean
         if leaf.covariance_type == "full":
             scatter = self.scale + self.strength * gap[..., :, None] * gap[..., None, :]
-            trace = np.einsum("...ab,...ba->...", np.linalg.inv(leaf.cov), scatter)
+            trace = np.einsum("...ab,...ba->...", precisions(leaf.cov), scatter)
             return -0.5 * ((self.dof + d + 2.0) * np.linalg.slogdet(leaf.cov)[1] + trace)
         if leaf.covariance_type == "diagonal":
             terms = (self.dof + 3.0) * np.log(leaf.cov) + (self.scale + self.strength * gap**2) / leaf.cov

@@ -19,7 +19,8 @@ from genkern.validation import Floats, check_int, check_number
 class NetEstimator(ModelEstimator):
     """Estimator of a network of known structure.
 
-    A family gives ``pack``, ``resolve``, ``_check_parameters``, ``_guess``, ``_maximize`` and ``_log_prior``.
+    A family gives ``pack``, ``resolve``, ``_check_parameters``, ``_maximize``, and ``_guess`` and ``_log_prior`` or its
+    own ``_climb``.
     """
 
     structure: Any

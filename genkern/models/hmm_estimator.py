@@ -15,7 +15,7 @@ from genkern.models.base import Statistics
 from genkern.models.categorical_estimator import CategoricalEstimator
 from genkern.models.em import Limits, Run, Steps, best_of, climb, warn_unconverged
 from genkern.models.emissions import EMISSIONS
-from genkern.models.estimator import LeafEstimator, ModelEstimator
+from genkern.models.estimator import Batch, LeafEstimator, ModelEstimator
 from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm import HMM, emission_blocks
 from genkern.models.hmm_start import Plan, allowed, check_start, first_guess, pack_for_start
@@ -27,6 +27,7 @@ from genkern.validation import Floats, check_int, check_number, check_option
 
 FAMILIES = {**EMISSIONS, "mixture": MixtureEstimator}
 INITS = ("auto", "random", "segmental", "kmeans")
+FLOORS = ("min_covar", "relative_floor")
 
 
 class HMMEstimator(ModelEstimator):
@@ -47,7 +48,8 @@ class HMMEstimator(ModelEstimator):
     max_iter : int, default=1000
         Largest number of EM steps. Few models need many, and in ``fit_each`` those that are done leave the batch.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per observation. Zero runs all steps.
+        EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
+        last, would gain less than ten times this. Zero runs all steps.
     pseudocount : float, default=0.01
         Added to every allowed start, transition and stop count, and to symbol counts if ``emission`` is a name.
     init : {"auto", "random", "segmental", "kmeans"} or HMM, default="auto"
@@ -59,7 +61,10 @@ class HMMEstimator(ModelEstimator):
     ending : {None, "stop", "end"}, default=None
         Whether to estimate stop probabilities (a distribution over all lengths) or end weights.
     min_covar : float, optional
-        Variance floor of Gaussian emissions given by name; the default is theirs, 1e-3.
+        Variance floor of Gaussian emissions given by name, in squared units of the data; the default is theirs, none.
+    relative_floor : float, optional
+        Their floor in units of the variance of each channel: over all sequences in ``fit``, over each one in
+        ``fit_each``. The default is theirs, 1e-3.
     zeta : float, default=0.1
         Parameters per observation in the "auto" rule.
     random_state : int, RandomState instance or None, default=None
@@ -101,6 +106,7 @@ class HMMEstimator(ModelEstimator):
         structure: str = "ergodic",
         ending: str | None = None,
         min_covar: float | None = None,
+        relative_floor: float | None = None,
         zeta: float = 0.1,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -116,6 +122,7 @@ class HMMEstimator(ModelEstimator):
         self.structure = structure
         self.ending = ending
         self.min_covar = min_covar
+        self.relative_floor = relative_floor
         self.zeta = zeta
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -180,7 +187,7 @@ class HMMEstimator(ModelEstimator):
         """Return an estimator that fits parts of X as it would fit the whole (same alphabet)."""
         if isinstance(self.init, HMM):
             return clone(self)
-        return clone(self).set_params(emission=self._emission_for(X).resolve(X), min_covar=None)
+        return clone(self).set_params(emission=self._emission_for(X).resolve(X), **dict.fromkeys(FLOORS))
 
     def pack(self, X: Any) -> Packed:
         """Encode raw sequences as ``fit`` does."""
@@ -206,8 +213,8 @@ class HMMEstimator(ModelEstimator):
     def _emission_for(self, X: Any) -> LeafEstimator:
         """Return the leaf estimator for the objects."""
         if isinstance(self.emission, LeafEstimator):
-            if self.min_covar is not None:
-                raise ValueError("HMMEstimator: 'min_covar' belongs to the emission estimator; set it there.")
+            for name in self._floors():
+                raise ValueError(f"HMMEstimator: '{name}' belongs to the emission estimator; set it there.")
             return self.emission.inside_em(X, sequences=True)
         name = check_option(self.emission, ("auto", *FAMILIES), "emission", "HMMEstimator")
         if name == "auto" and isinstance(self.init, HMM):
@@ -219,9 +226,11 @@ class HMMEstimator(ModelEstimator):
     def _named_emission(self, name: str) -> LeafEstimator:
         if name == "categorical":
             return CategoricalEstimator(pseudocount=self.pseudocount)
-        if name == "gaussian" and self.min_covar is not None:
-            return GaussianEstimator(min_covar=self.min_covar)
-        return FAMILIES[name]()
+        return GaussianEstimator(**self._floors()) if name == "gaussian" else FAMILIES[name]()
+
+    def _floors(self) -> dict[str, float]:
+        """Return the floors of Gaussian emissions that are given."""
+        return {name: getattr(self, name) for name in FLOORS if getattr(self, name) is not None}
 
     def _emission_of(self, model: HMM) -> LeafEstimator:
         """Return the leaf estimator for a model's emissions."""
@@ -268,15 +277,18 @@ class HMMEstimator(ModelEstimator):
 
     def _best(self, emission: LeafEstimator, packed: Packed, n: int, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
-        steps = Steps(
-            lambda model, part: model.statistics(part, totals=not own, n_jobs=self.n_jobs),
-            lambda statistics: self._maximize(emission, statistics),
-            self._log_prob,
-            lambda model: self._log_prior(emission, model),
-        )
+        bounded = emission.bounded(packed, own)
 
         def run(restart: int) -> Run:
-            guess = self._guess(Plan(packed, n, self.structure, own, derive(keys, restart)), emission)
+            batch = Batch(bounded)
+            steps = Steps(
+                lambda model, part: model.statistics(part, totals=not own, n_jobs=self.n_jobs),
+                lambda statistics: self._maximize(batch.estimator, statistics),
+                self._log_prob,
+                lambda model: self._log_prior(batch.estimator, model),
+                batch.drop,
+            )
+            guess = self._guess(Plan(packed, n, self.structure, own, derive(keys, restart)), bounded)
             return climb(steps, self._limits(), guess, packed, own)
 
         return best_of(self.n_init, run, self._limits())

@@ -79,7 +79,9 @@ def pack_for_start(model: HMM, emission: LeafEstimator, X: Any) -> Packed:
 
 def first_guess(plan: Plan, emission: LeafEstimator, init: str, ending: str | None) -> HMM:
     """Return the HMM (or stack of own HMMs) from which EM starts."""
-    labels = {"random": lambda _: None, "segmental": _segments, "kmeans": _clusters}[init](plan)
+    labels = None
+    if init != "random":
+        labels = _segments(plan) if init == "segmental" else _clusters(plan, emission)
     start_mask, step_mask = allowed(plan.structure, plan.n)
     if labels is None:
         start, steps = _random_chain(plan, start_mask, step_mask)
@@ -105,9 +107,11 @@ def _segments(plan: Plan) -> NDArray[np.int64]:
     return position * plan.n // lengths
 
 
-def _clusters(plan: Plan, rounds: int = ROUNDS["kmeans"]) -> NDArray[np.int64]:
-    """Return labels by k-means on the vectors of each object (or of all)."""
-    return cluster(plan.packed.values, plan.groups, plan.n, plan.uniforms(plan.n), rounds)
+def _clusters(plan: Plan, emission: LeafEstimator, rounds: int = ROUNDS["kmeans"]) -> NDArray[np.int64]:
+    """Return labels by k-means on the vectors of each object (or of all), as the emissions' family compares them."""
+    return cluster(
+        emission.standardized(plan.packed, plan.own).values, plan.groups, plan.n, plan.uniforms(plan.n), rounds
+    )
 
 
 def _labelled_chain(
@@ -150,7 +154,7 @@ def _random_emissions(plan: Plan, emission: LeafEstimator) -> Any:
     saddle at which they are equal, the more data there are.
     """
     if plan.packed.alphabet is None:
-        return emission.guess(plan.packed, one_hot(_clusters(plan, rounds=1), plan.n), plan.own)
+        return emission.guess(plan.packed, one_hot(_clusters(plan, emission, rounds=1), plan.n), plan.own)
     rows, codes = len(plan.keys), int(plan.packed.values.max()) + 1
     owners = np.repeat(np.arange(rows), np.diff(plan.groups))
     counts = np.bincount(owners * codes + plan.packed.values, minlength=rows * codes)

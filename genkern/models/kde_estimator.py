@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core.kde_variance import cross_validated
+from genkern.core.kde_variance import LIKELY, RANGE, cross_validated
 from genkern.models.base import Statistics
 from genkern.models.estimator import ModelEstimator
 from genkern.models.kde import KDE
 from genkern.objects import Packed, pack_points, remember_width
-from genkern.validation import Floats, check_number, check_option
+from genkern.validation import LARGEST, Floats, check_number, check_option
 
-RULES = ("lscv", "silverman", "scott")
+RULES = ("likelihood", "lscv", "silverman", "scott")
+SMALLEST = LARGEST**-2  # variance of points
 LARGEST_DIMENSION = 200  # beyond it the criterion of least-squares cross-validation leaves the range of numbers
 
 
@@ -29,20 +31,24 @@ class Bags(NamedTuple):
 class KDEEstimator(ModelEstimator):
     r"""Kernel density estimates with a variance chosen by cross-validation or by rule.
 
+    Likelihood cross-validation maximises the log density of every point under the estimate from the others:
+
+    .. math:: \sum_a w_a \log \sum_{b \ne a} \frac{w_b}{1 - w_a} N(x_a - x_b; 0, hI)
+
     Least-squares cross-validation minimises an unbiased estimate of the part of the mean integrated squared error
     that depends on h, :math:`\int \hat p^2 - 2 \int \hat p\, p`:
 
     .. math:: \sum_{ab} w_a w_b N(x_a - x_b; 0, 2hI)
        - 2 \sum_a w_a \sum_{b \ne a} \frac{w_b}{1 - w_a} N(x_a - x_b; 0, hI)
 
-    over the distinct points of a bag and their shares w. Without ties it is the classical criterion, with
+    both over the distinct points of a bag and their shares w. Without ties they are the classical criteria, with
     :math:`w_b / (1 - w_a) = 1 / (n - 1)`.
 
     Parameters
     ----------
-    variance : {"lscv", "silverman", "scott"} or float, default="lscv"
-        "lscv" minimises the criterion above over h between 1e-3 and 10 times Silverman's, on a grid and then by golden
-        section. With :math:`\bar\sigma^2` the mean of the coordinates' variances, "silverman" is
+    variance : {"likelihood", "lscv", "silverman", "scott"} or float, default="likelihood"
+        "likelihood" and "lscv" search h by the criteria above between 1e-2 (lscv: 1e-3) and 10 times Silverman's, on a
+        grid and then by golden section, and warn where they end at such a bound. With :math:`\bar\sigma^2` the mean of the coordinates' variances, "silverman" is
         :math:`\bar\sigma^2 (4 / ((d + 2) n))^{2 / (d + 4)}` and "scott" :math:`\bar\sigma^2 n^{-2 / (d + 4)}`.
         A number is taken as it is.
 
@@ -58,11 +64,19 @@ class KDEEstimator(ModelEstimator):
     judges the density there. Leaving out one would let its twins predict it perfectly, and the criterion would fall
     without bound as h goes to zero (Silverman 1986, section 3.4.3).
 
+    Points that lie in clusters much finer than the whole, such as sightings along roads, have the same effect on least
+    squares, and the density becomes a set of dots: the criterion squares densities, so that the few places where they
+    are highest decide. Likelihood weighs all points alike. Of the 94 species of New South Wales and the Wet Tropics in
+    Elith et al. (2020), least squares end at the lower bound for 27 and likelihood for one; the mean log density of
+    presences left out (five folds) is -49.7 and -37.4 by least squares, -1.2 and -23.3 by likelihood, -1.5 and -24.1
+    by Silverman's rule. Likelihood is drawn to large h by far outliers; "silverman" is then an alternative.
+
     One point, or points that are all equal, say nothing about h: they need a number.
 
     References
     ----------
-    Silverman (1986), Density estimation for statistics and data analysis, sections 3.4.3 and 4.3.2.
+    Silverman (1986), Density estimation for statistics and data analysis, sections 3.4.3, 3.4.4 and 4.3.2.
+    Elith et al. (2020), Presence-only and presence-absence data for comparing species distribution modeling methods.
     Scott (1992), Multivariate density estimation, section 6.3.
 
     Examples
@@ -73,7 +87,7 @@ class KDEEstimator(ModelEstimator):
     (array([0., 1., 3.]), array([0.25, 0.5 , 0.25]), 1.02)
     """
 
-    def __init__(self, variance: str | float = "lscv"):
+    def __init__(self, variance: str | float = "likelihood"):
         self.variance = variance
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -144,18 +158,39 @@ class KDEEstimator(ModelEstimator):
         """Return the variance of each bag by the chosen rule."""
         d = bags.points.shape[1]
         spread = _spread(bags, weights, lengths)
-        _refuse_degenerate(spread, lengths, names)
+        _refuse_degenerate(spread, bags, lengths, names)
         if self.variance == "scott":
             return spread * lengths ** (-2.0 / (d + 4))
         silverman: Floats = spread * (4.0 / ((d + 2) * lengths)) ** (2.0 / (d + 4))
         if self.variance == "silverman":
             return silverman
-        if d > LARGEST_DIMENSION:
+        if self.variance == "lscv" and d > LARGEST_DIMENSION:
             raise ValueError(
                 f"KDEEstimator: variance='lscv' is for at most {LARGEST_DIMENSION} dimensions. Got {d}; use "
-                "'silverman', 'scott' or a number."
+                "'likelihood', 'silverman', 'scott' or a number."
             )
-        return cross_validated(bags.points, weights, bags.offsets, silverman)
+        variances, ends = cross_validated(bags.points, weights, bags.offsets, silverman, str(self.variance))
+        self._warn_of_bounds(ends, names)
+        return variances
+
+    def _warn_of_bounds(self, ends: NDArray[np.int64], names: list[str]) -> None:
+        """Warn where the search for a variance ended at a bound (-1: lower, 1: upper) and not at a minimum."""
+        bounds = LIKELY if self.variance == "likelihood" else RANGE
+        remedies = (
+            "Points lie in clusters finer than that, or are nearly equal: round them to the precision that they have",
+            "Points lie further apart than that, perhaps outliers",
+        )
+        for end, bound, side, remedy in zip((-1, 1), bounds, ("lower", "upper"), remedies, strict=True):
+            there = np.flatnonzero(ends == end)
+            if len(there):
+                others = f" (and {len(there) - 1} more of {len(names)})" if len(there) > 1 else ""
+                warnings.warn(
+                    f"KDEEstimator: the variance of {names[there[0]]}{others} by variance={self.variance!r} ends at the "
+                    f"{side} bound of the search, {bound:g} times Silverman's; the bound has chosen it, not the data. "
+                    f"{remedy}, use variance='silverman', or give a number.",
+                    UserWarning,
+                    stacklevel=5,
+                )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -181,19 +216,21 @@ def _spread(bags: Bags, weights: Floats, lengths: NDArray[np.int64]) -> Floats:
     mean = np.add.reduceat(weights[:, None] * bags.points, firsts, axis=0)
     gaps = bags.points - np.repeat(mean, sizes, axis=0)
     gaps[np.repeat(sizes == 1, sizes)] = 0.0  # all equal, whatever the rounding of their mean
-    with np.errstate(over="ignore"):
-        squares = np.add.reduceat(weights[:, None] * gaps**2, firsts, axis=0)
+    squares = np.add.reduceat(weights[:, None] * gaps**2, firsts, axis=0)
     return squares.mean(axis=1) * lengths / np.maximum(lengths - 1, 1)
 
 
-def _refuse_degenerate(spread: Floats, lengths: NDArray[np.int64], names: list[str]) -> None:
-    """Raise for the first bag whose points have no spread, or one beyond the range of numbers."""
-    bad = np.flatnonzero((spread == 0) | ~np.isfinite(spread))
+def _refuse_degenerate(spread: Floats, bags: Bags, lengths: NDArray[np.int64], names: list[str]) -> None:
+    """Raise for the first bag whose points have no spread, or one so small that squares leave the range of numbers."""
+    bad = np.flatnonzero(spread < SMALLEST)
     if len(bad) == 0:
         return
     i = int(bad[0])
-    if spread[i] > 0:
-        raise ValueError(f"KDEEstimator: the squares of the points of {names[i]} overflow; change their unit.")
+    if np.diff(bags.offsets)[i] > 1:
+        raise ValueError(
+            f"KDEEstimator: the points of {names[i]} deviate by {np.sqrt(spread[i]):.3g}, and expected is at least "
+            f"{np.sqrt(SMALLEST):g}, lest squares underflow. Divide them by their scale."
+        )
     what = "1 sample" if lengths[i] == 1 else f"{lengths[i]} points, all equal"
     raise ValueError(
         f"KDEEstimator: {names[i]} has {what}, which says nothing about the variance. Give variance= a number."

@@ -11,6 +11,7 @@ from genkern.core import kalman_passes as core
 from genkern.models import lds_covariance
 from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.gaussian import Gaussian, check_spread
+from genkern.models.lds_information import Expected, information_blocks
 from genkern.objects import Packed, pack_series
 from genkern.validation import Floats, check_array, check_int, check_option
 
@@ -20,7 +21,7 @@ BLOCK = 1 << 12  # objects whose statistics are held at a time when only their s
 class LDS(Model):
     r"""Linear dynamical system: a hidden state moves linearly and is seen through a linear map, with Gaussian noise.
 
-    .. math:: s_0 \sim N(m_0, P_0), \qquad x_t = C s_t + N(0, R), \qquad s_{t+1} = A s_t + N(0, Q)
+    .. math:: s_0 \sim N(m_0, P_0), \qquad x_t = C s_t + b + N(0, R), \qquad s_{t+1} = A s_t + N(0, Q)
 
     Parameters
     ----------
@@ -37,6 +38,8 @@ class LDS(Model):
         Mean :math:`m_0` of the first state.
     initial_cov : array-like of shape batch, batch + (n,) or batch + (n, n)
         :math:`P_0`. Zero is legal.
+    offset : array-like of shape batch + (d,), optional
+        b, the level about which the observations move. The default is zero.
 
     Notes
     -----
@@ -59,13 +62,14 @@ class LDS(Model):
     array([-4.1364])
     """
 
-    _fields = ("transition", "observation", "state_cov", "obs_cov", "initial_mean", "initial_cov")
+    _fields = ("transition", "observation", "state_cov", "obs_cov", "initial_mean", "initial_cov", "offset")
     transition: Floats
     observation: Floats
     state_cov: Floats
     obs_cov: Floats
     initial_mean: Floats
     initial_cov: Floats
+    offset: Floats
 
     def __init__(
         self,
@@ -75,6 +79,7 @@ class LDS(Model):
         obs_cov: ArrayLike,
         initial_mean: ArrayLike,
         initial_cov: ArrayLike,
+        offset: ArrayLike | None = None,
     ):
         C = check_array(observation, "observation", "LDS")
         if C.ndim < 2 or 0 in C.shape:
@@ -85,7 +90,9 @@ class LDS(Model):
         _, Q = check_spread(mean, state_cov, "state_cov", "LDS")
         _, P = check_spread(mean, initial_cov, "initial_cov", "LDS")
         _, R = check_spread(C[..., 0], obs_cov, "obs_cov", "LDS")
-        self._freeze(transition=A, observation=C, state_cov=Q, obs_cov=R, initial_mean=mean, initial_cov=P)
+        level = np.zeros(C.shape[:-1]) if offset is None else offset
+        b = check_array(level, "offset", "LDS", shape=C.shape[:-1])
+        self._freeze(transition=A, observation=C, state_cov=Q, obs_cov=R, initial_mean=mean, initial_cov=P, offset=b)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -126,6 +133,7 @@ class LDS(Model):
             R.reshape(-1, d, d),
             np.array(self.initial_mean).reshape(-1, n),
             P.reshape(-1, n, n),
+            np.array(self.offset).reshape(-1, d),
         )
 
     def log_prob(self, X: Any, n_jobs: int | None = None) -> Floats:
@@ -161,7 +169,7 @@ class LDS(Model):
         means, covs = [], []
         for _ in range(steps):
             mean, cov = mean @ A.T, A @ cov @ A.T + Q
-            means.append(mean @ C.T)
+            means.append(mean @ C.T + self.offset)
             covs.append(C @ cov @ C.T + R)
         return list(zip(np.stack(means, axis=1), np.stack(covs, axis=1)))
 
@@ -171,12 +179,13 @@ class LDS(Model):
         r"""Return posterior expected statistics per series, or summed over series (``totals``).
 
         Blocks with the names of the parameters hold the derivatives of the log-likelihood by A (G, n, n), C (G, d, n),
-        :math:`m_0` (G, n), and by every entry of the covariance matrices Q, R and :math:`P_0`, without a division by
-        any of them (Fisher's identity: with expected noises w, :math:`\sum E[w s^T] = Q \, \partial_A` and
+        :math:`m_0` (G, n), b (G, d), and by every entry of the covariance matrices Q, R and :math:`P_0`, without a
+        division by any of them (Fisher's identity: with expected noises w, :math:`\sum E[w s^T] = Q \, \partial_A` and
         :math:`\sum E[w w^T] = Q + 2 Q \, \partial_Q Q` for each transition, and so for the others). ``left``
         and ``seen`` (G, n, n) are :math:`\sum E[s_t s_t^T]` over the steps that a transition leaves, and over those
-        with at least one channel; ``counts`` (G, 3) the numbers of series, transitions and such steps. A stack of
-        batch (n_objects,) treats series i under its own model i.
+        with at least one channel, ``seen_sum`` (G, n) :math:`\sum E[s_t]` over the latter; ``counts`` (G, 3) the
+        numbers of series, transitions and such steps. A stack of batch (n_objects,) treats series i under its own model
+        i.
         """
         packed = self.pack(X)
         if self.shape not in ((), (packed.n_objects,)):
@@ -199,7 +208,7 @@ class LDS(Model):
         _refuse_singular(sums.failed, first)
         seen = np.add.reduceat((~np.isnan(some.values)).any(axis=1), some.offsets[:-1], dtype=np.int64)
         counts = np.stack([np.ones(some.n_objects), some.lengths - 1.0, seen], axis=1)
-        blocks = dict(zip((*self._fields, "left", "seen", "counts"), (*sums[2:], counts), strict=True))
+        blocks = dict(zip((*self._fields, "left", "seen", "seen_sum", "counts"), (*sums[2:], counts), strict=True))
         if totals:
             blocks = {name: block.sum(axis=0, keepdims=True) for name, block in blocks.items()}
         return {"log_prob": sums.log_prob, **blocks}
@@ -233,40 +242,24 @@ class LDS(Model):
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> list[tuple[NDArray[np.int64], Floats]]:
         r"""Return the complete-data Fisher information, averaged over series lengths, as pairs (index, block).
 
-        It is that of an observer who sees the states: one block per parameter, :math:`Q^{-1} \otimes \sum E[s_t s_t^T]`
-        for A, :math:`R^{-1} \otimes \sum E[s_t s_t^T]` for C. It is infinite, and refused, where a covariance is
-        singular.
+        It is that of an observer who sees the states: :math:`Q^{-1} \otimes \sum E[s_t s_t^T]` for A,
+        :math:`R^{-1} \otimes \sum E[(s_t, 1) (s_t, 1)^T]` for C and b together, one block for each other parameter. It
+        is infinite, and refused, where a covariance is singular.
         """
         self._require_single("information")
-        Q, R, P = self.matrices()
-        for name, cov in zip(("state_cov", "obs_cov", "initial_cov"), (Q, R, P)):
-            if not np.linalg.eigvalsh(cov)[0] > 0.0:
-                raise ValueError(
-                    f"LDS.information: '{name}' is singular, so an observer of the states would know its parameters "
-                    'for certain. Use a positive covariance, or FisherScore with information="empirical".'
-                )
-        left, seen, transitions, length = self._expected_moments(np.asarray(lengths))
-        n, d = self.n_states, self.n_channels
-        blocks = [
-            np.kron(np.linalg.inv(Q), left),
-            np.kron(np.linalg.inv(R), seen),
-            lds_covariance.information(self.state_cov, n, transitions, coordinates),
-            lds_covariance.information(self.obs_cov, d, length, coordinates),
-            np.linalg.inv(P),
-            lds_covariance.information(self.initial_cov, n, 1.0, coordinates),
-        ]
-        ends = np.cumsum([len(block) for block in blocks])
-        return [(np.arange(end - len(block), end), block) for end, block in zip(ends, blocks)]
+        return information_blocks(self, self._expected(np.asarray(lengths)), coordinates, "LDS")
 
-    def _expected_moments(self, lengths: NDArray[Any]) -> tuple[Floats, Floats, float, float]:
-        """Return E sum s s^T over all steps but the last, over all, and the numbers of both, averaged over lengths."""
+    def _expected(self, lengths: NDArray[Any]) -> Expected:
+        """Return expected moments and numbers of steps, averaged over lengths."""
         Q, _, second = self.matrices()
-        second = second + np.outer(self.initial_mean, self.initial_mean)
-        left, seen = np.zeros_like(second), np.zeros_like(second)
+        first = np.array(self.initial_mean)
+        second = second + np.outer(first, first)
+        left, seen, total = np.zeros_like(second), np.zeros_like(second), np.zeros_like(first)
         for t in range(int(lengths.max())):
-            left, seen = left + (lengths > t + 1).mean() * second, seen + (lengths > t).mean() * second
-            second = self.transition @ second @ self.transition.T + Q
-        return left, seen, float(lengths.mean() - 1.0), float(lengths.mean())
+            here = (lengths > t).mean()
+            left, seen, total = left + (lengths > t + 1).mean() * second, seen + here * second, total + here * first
+            first, second = self.transition @ first, self.transition @ second @ self.transition.T + Q
+        return Expected(left, seen, total, 1.0, float(lengths.mean() - 1.0), float(lengths.mean()))
 
     # --- parameters
 
@@ -324,13 +317,13 @@ class LDS(Model):
             if t:
                 state = state @ self.transition.T + generator.standard_normal((n, self.n_states)) @ move
             noise = generator.standard_normal((n, self.n_channels)) @ look
-            series[:, t] = state @ self.observation.T + noise
+            series[:, t] = state @ self.observation.T + self.offset + noise
         return list(series)
 
     def to_gaussian(self, length: int) -> Gaussian:
         r"""Return the joint law of ``length`` observations, one behind another, in length times d dimensions.
 
-        .. math:: E x_t = C A^t m_0, \qquad \mathrm{Cov}(x_u, x_t) = C A^{u-t} \Pi_t C^T + [u = t] R, \qquad
+        .. math:: E x_t = C A^t m_0 + b, \qquad \mathrm{Cov}(x_u, x_t) = C A^{u-t} \Pi_t C^T + [u = t] R, \qquad
            \Pi_{t+1} = A \Pi_t A^T + Q
         """
         check_int(length, "length", "LDS.to_gaussian", 1)
@@ -339,7 +332,7 @@ class LDS(Model):
         mean, state = np.empty((*self.shape, length, d)), self.initial_mean[..., None]
         cov = np.empty((*self.shape, length, d, length, d))
         for t in range(length):
-            mean[..., t, :] = (C @ state)[..., 0]
+            mean[..., t, :] = (C @ state)[..., 0] + self.offset
             lagged = spread @ np.swapaxes(C, -1, -2)  # Cov(s_u, x_t), u = t, t + 1, ...
             for u in range(t, length):
                 block = C @ lagged + (R if u == t else 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from genkern.models.gaussian import spread_jacobian, vech_information
 from genkern.validation import Floats
@@ -73,11 +74,21 @@ def names(name: str, shape: tuple[int, ...]) -> list[str]:
     return [f"{name}[{a}]" for a in range(shape[0])] if shape else [name]
 
 
-def shaped(moment: Floats, form: str, floor: float) -> Floats:
-    """Return the likeliest covariances of a form, eigenvalues not below floor, given second moments (..., d, d)."""
+def shaped(moment: Floats, form: str, floors: ArrayLike) -> Floats:
+    r"""Return the likeliest covariances of a form not below floors, given second moments (..., d, d).
+
+    Floors are a number or variances F (..., d), all zero or none: full covariances have
+    :math:`\Sigma \succeq \mathrm{diag}(F)`, by eigenvalues not below one in units of F; isotropic ones are above all.
+    """
+    low = np.broadcast_to(np.asarray(floors, np.float64), moment.shape[:-1])
     if form == "full":
-        values, vectors = np.linalg.eigh(0.5 * (moment + np.swapaxes(moment, -1, -2)))
-        raised = (vectors * np.maximum(values, floor)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
-        return np.asarray(0.5 * (raised + np.swapaxes(raised, -1, -2)))
+        unit = np.sqrt(np.where(low > 0.0, low, 1.0))
+        square = unit[..., :, None] * unit[..., None, :]
+        values, vectors = np.linalg.eigh(0.5 * (moment + np.swapaxes(moment, -1, -2)) / square)
+        values = np.maximum(values, np.where(low > 0.0, 1.0, 0.0))
+        raised = (vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+        return np.asarray(0.5 * square * (raised + np.swapaxes(raised, -1, -2)))
     variances = np.diagonal(moment, axis1=-2, axis2=-1)
-    return np.maximum(variances if form == "diagonal" else variances.mean(axis=-1), floor)
+    if form == "diagonal":
+        return np.maximum(variances, low)
+    return np.maximum(variances.mean(axis=-1), low.max(axis=-1))

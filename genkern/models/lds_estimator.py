@@ -11,9 +11,12 @@ from genkern.models.em import Run, Steps, best_of, climb
 from genkern.models.em_estimator import EMEstimator
 from genkern.models.gaussian_estimator import COVARIANCES
 from genkern.models.lds import LDS
+from genkern.models.lds_covariance import form_of
 from genkern.models.lds_start import first_guess, perturbed
 from genkern.models.lds_step import BOUND, Rules, log_prior, maximize
+from genkern.models.lds_units import check_rules, raw_rules, refuse_low, rescaled, rules_of
 from genkern.models.streams import Keys, derive
+from genkern.models.units import Units, standardise
 from genkern.objects import Packed, pack_series
 from genkern.validation import check_int, check_number, check_option
 
@@ -26,8 +29,8 @@ class LDSEstimator(EMEstimator):
     .. math:: A = \sum E[s_{t+1} s_t^T] \left(\sum E[s_t s_t^T]\right)^{-1}, \qquad
        Q = \frac{\sum E[w_t w_t^T] + \nu q I}{\sum 1 + \nu}
 
-    and so on for C and R, with expectations given the series under the last system (Shumway & Stoffer 1982). Series may
-    have any lengths and miss any values (NaN), which are integrated out.
+    and so on for C, b and R, with expectations given the series under the last system (Shumway & Stoffer 1982). Series
+    may have any lengths and miss any values (NaN), which are integrated out.
 
     Parameters
     ----------
@@ -43,14 +46,24 @@ class LDSEstimator(EMEstimator):
     max_iter : int, default=500
         Largest number of EM steps. In ``fit_each`` those models that are done leave the batch.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per observation. Zero runs all steps.
-    min_covar : float, default=1e-6
+        EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
+        last, would gain less than ten times this. Zero runs all steps.
+    min_covar : float, default=0.0
         Smallest eigenvalue (variance) allowed of R, in squared units of the data, and of Q and P_0, in those of states
-        that begin with variance one. Zero is plain maximum likelihood.
+        that begin with variance one.
+    relative_floor : float, default=1e-6
+        Smallest variance of R as a share of the variance of its channel over the data that are fitted, and of Q and
+        P_0 in units of states that begin with variance one. The larger floor of both counts; both zero are plain
+        maximum likelihood.
+    offset : bool, default=True
+        Estimate the offset b. False keeps it zero, or that of ``init``.
     pseudocount : float, default=0.0
         Pseudo-observations :math:`\nu` of each noise: the mode under inverse Wishart priors on Q and R.
-    state_variance, obs_variance : float, default=1.0
-        Variances q and r of the pseudo-observations.
+    state_variance : float, default=1.0
+        Variance q of the pseudo-observations of states.
+    obs_variance : float, optional
+        Variance r of the pseudo-observations, in squared units of the data; by default that of each channel over the
+        data that are fitted.
     stable : bool, default=False
         Keep the spectral radius of A below one. Where the M-step leads out of the stable systems, it goes as far as
         they reach, or to the shrunk target if that is better, so that the objective still does not fall.
@@ -75,6 +88,8 @@ class LDSEstimator(EMEstimator):
     Notes
     -----
     A system is known up to a change of basis of its states; compare autocovariances (``LDS.to_gaussian``), not entries.
+    EM runs on data whose channels are centred and scaled, those of all series or, in ``fit_each``, of each, and the
+    system is mapped back: other units, or another zero, of the data give the same system in these.
 
     References
     ----------
@@ -101,10 +116,12 @@ class LDSEstimator(EMEstimator):
         n_init: int = 1,
         max_iter: int = 500,
         tol: float = 1e-5,
-        min_covar: float = 1e-6,
+        min_covar: float = 0.0,
+        relative_floor: float = 1e-6,
+        offset: bool = True,
         pseudocount: float = 0.0,
         state_variance: float = 1.0,
-        obs_variance: float = 1.0,
+        obs_variance: float | None = None,
         stable: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -117,6 +134,8 @@ class LDSEstimator(EMEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.min_covar = min_covar
+        self.relative_floor = relative_floor
+        self.offset = offset
         self.pseudocount = pseudocount
         self.state_variance = state_variance
         self.obs_variance = obs_variance
@@ -131,9 +150,12 @@ class LDSEstimator(EMEstimator):
         return pack_series(X, "LDSEstimator", n_channels=width)
 
     def maximize(self, statistics: Statistics) -> LDS:
-        """Return the M-step's system from statistics of a single system, summed over their leading axis."""
+        """Return the M-step's system from statistics of a single system, summed over their leading axis.
+
+        Without the data there is no ``relative_floor``; pseudo-observations need ``obs_variance``.
+        """
         self._check_parameters()
-        return maximize(statistics.total(), self._rules())
+        return maximize(statistics.total(), raw_rules(self, statistics.model, self.pseudocount))
 
     # --- parameters
 
@@ -142,10 +164,8 @@ class LDSEstimator(EMEstimator):
         check_option(self.covariance, COVARIANCES, "covariance", "LDSEstimator")
         check_int(self.n_init, "n_init", "LDSEstimator", 1)
         check_int(self.max_iter, "max_iter", "LDSEstimator", 0)
-        for name in ("tol", "min_covar", "pseudocount"):
-            check_number(getattr(self, name), name, "LDSEstimator")
-        for name in ("state_variance", "obs_variance"):
-            check_number(getattr(self, name), name, "LDSEstimator", exclusive=True)
+        check_number(self.tol, "tol", "LDSEstimator")
+        check_rules(self, "LDSEstimator")
         if isinstance(self.init, LDS):
             self._check_start(self.init)
         else:
@@ -158,12 +178,6 @@ class LDSEstimator(EMEstimator):
                 f"LDSEstimator: 'init' must be one system with n_states={self.n_states} states. Got batch "
                 f"{model.shape}, {model.n_states} states."
             )
-        lowest = min(float(np.linalg.eigvalsh(cov)[0]) for cov in model.matrices())
-        if lowest < self.min_covar * (1.0 - 1e-9):
-            raise ValueError(
-                f"LDSEstimator: the covariances of 'init' must not be below min_covar={self.min_covar:g}. Got an "
-                f"eigenvalue of {lowest:g}; lower min_covar (zero keeps noises that are zero), or raise the covariance."
-            )
         radius = float(np.abs(np.linalg.eigvals(model.transition)).max())
         if self.stable and radius > BOUND * (1.0 + 1e-9):
             raise ValueError(
@@ -171,28 +185,45 @@ class LDSEstimator(EMEstimator):
                 "its transition."
             )
 
-    def _rules(self) -> Rules:
-        return Rules(self.min_covar, self.pseudocount, self.state_variance, self.obs_variance, bool(self.stable))
-
     # --- EM
 
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
-        first, rules = self._guess(packed, own), self._rules()
-        steps = Steps(
-            lambda model, part: model.statistics(part, totals=not own, n_jobs=self.n_jobs),
-            lambda statistics: maximize(statistics, rules),
-            lambda model, part: model.statistics(part, totals=not own, n_jobs=self.n_jobs).log_prob,
-            lambda model: log_prior(model, rules),
-        )
+        form = form_of(self.init.obs_cov, 0) if isinstance(self.init, LDS) else self.covariance
+        packed, units = standardise(packed, own, centred=bool(self.offset), common=form == "isotropic")
+        rules = rules_of(self, units, self.pseudocount)
+        first = self._guess(packed, units, rules, own)
 
         def run(restart: int) -> Run:
             guess = perturbed(first, derive(keys, restart)) if restart else first
-            return climb(steps, self._limits(), guess, packed, own)
+            return climb(self._steps(rules, own), self._limits(), guess, packed, own)
 
-        return best_of(self.n_init, run, self._limits())
+        best = units.restored(best_of(self.n_init, run, self._limits()), self.pseudocount)
+        return best._replace(models=rescaled(LDS.stack(best.models), units.unit, units.mean).unstack())
 
-    def _guess(self, packed: Packed, own: bool) -> LDS:
-        if isinstance(self.init, LDS):
-            return LDS.stack([self.init] * packed.n_objects) if own else self.init
-        return first_guess(packed, self.n_states, self.init, self.covariance, self.min_covar, own)
+    def _steps(self, rules: Rules, own: bool) -> Steps:
+        """Return the E- and M-steps of one run; rules of own systems leave with them."""
+        kept = [rules]
+
+        def drop(leaving: Any) -> None:
+            kept[0] = kept[0].of(~leaving)
+
+        def expect(model: LDS, part: Packed) -> Statistics:
+            return model.statistics(part, totals=not own, n_jobs=self.n_jobs)
+
+        return Steps(
+            expect,
+            lambda statistics: maximize(statistics, kept[0]),
+            lambda model, part: expect(model, part).log_prob,
+            lambda model: log_prior(model, kept[0]),
+            drop,
+        )
+
+    def _guess(self, packed: Packed, units: Units, rules: Rules, own: bool) -> LDS:
+        """Return the first guess in standard units."""
+        if not isinstance(self.init, LDS):
+            return first_guess(packed, self.n_states, self.init, self.covariance, rules, own)
+        guess = LDS.stack([self.init] * len(units.unit))
+        guess = rescaled(guess, 1.0 / units.unit, -units.mean / units.unit)
+        refuse_low(guess, rules, self)
+        return guess if own else guess[0]

@@ -7,6 +7,7 @@ import numpy as np
 from genkern.core.kalman_lags import autocovariances
 from genkern.models.lds import LDS
 from genkern.models.lds_covariance import shaped
+from genkern.models.lds_step import Rules
 from genkern.models.streams import Keys, uniforms
 from genkern.objects import Packed
 from genkern.validation import Floats
@@ -16,14 +17,14 @@ SIGNAL = 0.5  # share of the observations' variance that the first states explai
 JITTER = 0.5  # size of the changes, relative to entries, from which restarts begin
 
 
-def first_guess(packed: Packed, n: int, init: str, form: str, floor: float, own: bool) -> LDS:
+def first_guess(packed: Packed, n: int, init: str, form: str, rules: Rules, own: bool) -> LDS:
     r"""Return the system (or the stack of own systems) from which EM starts, in units of states of variance one.
 
     "subspace" is the realisation of the autocovariances :math:`\Gamma_k = C A^{k-1} G`: the left singular vectors of
     their block Hankel matrix :math:`(\Gamma_{i+j+1})_{ij}` span the columns of :math:`(C; CA; CA^2; \ldots)`, whose
     first block is C and whose shift gives A (Ho & Kalman 1966, Van Overschee & De Moor 1996, chapter 3). "pca"
     takes for C the leading eigenvectors of :math:`\Gamma_0` and regresses the projected observations on the ones
-    before them. Both take moments about zero, because the model has no offset.
+    before them. Both take moments about zero, where data in standard units have their mean.
     """
     d = packed.values.shape[1]
     if init == "pca" and n > d:
@@ -33,7 +34,7 @@ def first_guess(packed: Packed, n: int, init: str, form: str, floor: float, own:
     depth = -(-n // d) + 2
     gamma = autocovariances(packed.values, packed.offsets, own, 2 * depth - 1)
     A, C = _subspace(gamma, n, depth) if init == "subspace" else _principal(gamma, n)
-    return _complete(A, C, gamma[:, 0], form, floor, own)
+    return _complete(A, C, gamma[:, 0], form, rules, own)
 
 
 def perturbed(guess: LDS, keys: Keys) -> LDS:
@@ -71,15 +72,15 @@ def _held(A: Floats) -> Floats:
     return np.asarray(A * (RADIUS / np.maximum(radius, RADIUS))[:, None, None])
 
 
-def _complete(A: Floats, C: Floats, gamma: Floats, form: str, floor: float, own: bool) -> LDS:
+def _complete(A: Floats, C: Floats, gamma: Floats, form: str, rules: Rules, own: bool) -> LDS:
     """Return systems with dynamics that are stable, and noises that leave states a variance of about one."""
     n = A.shape[-1]
     A = _held(A)
     variance = np.diagonal(gamma, axis1=-2, axis2=-1)
     power, seen = SIGNAL * variance.sum(axis=-1), (C**2).sum(axis=(-1, -2))
     C = C * np.sqrt(np.where(power > 0.0, power / np.where(seen > 0.0, seen, 1.0), 1.0))[:, None, None]
-    Q = shaped(np.eye(n) - A @ np.swapaxes(A, -1, -2), "full", max(floor, 1.0 - SIGNAL))
-    R = shaped((1.0 - SIGNAL) * variance[..., None] * np.eye(C.shape[-2]), form, max(floor, 1e-12))
-    P = np.broadcast_to(max(floor, 1.0) * np.eye(n), A.shape)
+    Q = shaped(np.eye(n) - A @ np.swapaxes(A, -1, -2), "full", max(rules.state_floor, 1.0 - SIGNAL))
+    R = shaped((1.0 - SIGNAL) * variance[..., None] * np.eye(C.shape[-2]), form, np.maximum(rules.obs_floor, 1e-12))
+    P = np.broadcast_to(max(rules.state_floor, 1.0) * np.eye(n), A.shape)
     stack = LDS(A, C, Q, R, np.zeros(A.shape[:-1]), P)
     return stack if own else stack[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,13 +17,23 @@ HALVINGS = 40  # of the step towards unstable dynamics
 
 
 class Rules(NamedTuple):
-    """Floor of covariances, pseudo-observations and the variances that they have, and whether dynamics are stable."""
+    """What M-steps keep to, of one system or, where there is an axis G, of each of a stack.
 
-    floor: float
+    Floors of Q and P_0, a number, and of R (G, d); pseudo-observations, and the variances that they have in Q, a
+    number, and in R (G, d); whether dynamics are stable, and whether the offset is estimated.
+    """
+
+    state_floor: float
+    obs_floor: Floats
     pseudocount: float
     state_variance: float
-    obs_variance: float
+    obs_variance: Floats
     stable: bool
+    offset: bool
+
+    def of(self, members: Any) -> Rules:
+        """Return the rules of some systems of a stack, or of one of them several times."""
+        return self._replace(obs_floor=self.obs_floor[members], obs_variance=self.obs_variance[members])
 
 
 def maximize(statistics: Statistics, rules: Rules) -> LDS:
@@ -33,35 +43,55 @@ def maximize(statistics: Statistics, rules: Rules) -> LDS:
     systems, blocks = model.systems(), statistics.blocks
     starts, moves, looks = (blocks["counts"][:, k, None, None] for k in range(3))
     noise = systems.Q @ blocks["transition"]  # sum of E[w s^T]
-    step = noise @ np.linalg.pinv(blocks["left"], rcond=RCOND, hermitian=True)
+    step = noise @ _inverse(blocks["left"])
     if rules.stable:
         step = _stable_step(systems.A, step, systems.Q, blocks["left"])
     second = _second(systems.Q, blocks["state_cov"], moves)
     second = second - _symmetric(noise @ _t(step)) + step @ blocks["left"] @ _t(step)
-    Q = _covariance(second, moves, model.state_cov, batch, rules, rules.state_variance)
-    noise = systems.R @ blocks["observation"]
-    turn = noise @ np.linalg.pinv(blocks["seen"], rcond=RCOND, hermitian=True)
-    second = _second(systems.R, blocks["obs_cov"], looks) - turn @ _t(noise)
-    R = _covariance(second, looks, model.obs_cov, batch, rules, rules.obs_variance)
+    Q = _covariance(second, moves, model.state_cov, batch, rules.pseudocount, rules.state_variance, rules.state_floor)
+    turn, second = _regression(systems.R, blocks, looks, rules.offset)
+    R = _covariance(second, looks, model.obs_cov, batch, rules.pseudocount, rules.obs_variance, rules.obs_floor)
     shift = (systems.cov @ blocks["initial_mean"][..., None]) / starts
     second = _second(systems.cov, blocks["initial_cov"], starts) / starts - shift @ _t(shift)
-    P = shaped(second, form_of(model.initial_cov, batch), rules.floor)
-    new = (systems.A + step, systems.C + turn, Q, R, systems.mean + shift[..., 0], P)
+    P = shaped(second, form_of(model.initial_cov, batch), rules.state_floor)
+    C, offset = systems.C + turn[..., :-1], systems.offset + turn[..., -1]
+    new = (systems.A + step, C, Q, R, systems.mean + shift[..., 0], P, offset)
     return LDS._restore(*(part if batch else np.asarray(part[0]) for part in new))
+
+
+def _regression(R: Floats, blocks: dict[str, Floats], looks: Floats, offset: bool) -> tuple[Floats, Floats]:
+    """Return steps (G, d, n + 1) of [C, b], regressed on (s, 1), and the sums of squares that they leave."""
+    total = blocks["seen_sum"][..., None]
+    noise = R @ np.concatenate([blocks["observation"], blocks["offset"][..., None]], axis=-1)  # sum of E[e (s, 1)^T]
+    if offset:
+        moment = np.block([[blocks["seen"], total], [_t(total), looks]])
+        turn = noise @ _inverse(moment)
+    else:
+        turn = noise[..., :-1] @ _inverse(blocks["seen"])
+        turn = np.concatenate([turn, np.zeros_like(noise[..., -1:])], axis=-1)
+    return turn, _second(R, blocks["obs_cov"], looks) - turn @ _t(noise)
+
+
+def _inverse(moment: Floats) -> Floats:
+    """Return the pseudo-inverses of second moments, whatever the units of their coordinates."""
+    scale = np.sqrt(np.diagonal(moment, axis1=-2, axis2=-1))
+    scale = np.where(scale > 0.0, scale, 1.0)
+    square = scale[..., :, None] * scale[..., None, :]
+    return np.asarray(np.linalg.pinv(moment / square, rcond=RCOND, hermitian=True) / square)
 
 
 def log_prior(model: LDS, rules: Rules) -> Floats:
     r"""Return the log density (batch) of the pseudo-observations, up to a constant.
 
-    .. math:: -\tfrac{\nu}{2} (\log |Q| + q \, \mathrm{tr} \, Q^{-1} + \log |R| + r \, \mathrm{tr} \, R^{-1})
+    .. math:: -\tfrac{\nu}{2} (\log |Q| + q \, \mathrm{tr} \, Q^{-1} + \log |R| + \sum_c r_c (R^{-1})_{cc})
     """
     total = np.zeros(model.shape)
     if rules.pseudocount == 0.0:
         return total
     Q, R, _ = model.matrices()
     for cov, variance in ((Q, rules.state_variance), (R, rules.obs_variance)):
-        values = np.linalg.eigvalsh(cov)
-        total = total - 0.5 * rules.pseudocount * (np.log(values) + variance / values).sum(axis=-1)
+        half = np.linalg.slogdet(cov)[1] + (np.diagonal(np.linalg.inv(cov), axis1=-2, axis2=-1) * variance).sum(axis=-1)
+        total = total - 0.5 * rules.pseudocount * half.reshape(model.shape)
     return np.asarray(total)
 
 
@@ -70,12 +100,14 @@ def _second(cov: Floats, raw: Floats, count: Floats) -> Floats:
     return np.asarray(count * cov + 2.0 * cov @ raw @ cov)
 
 
-def _covariance(second: Floats, count: Floats, old: Floats, batch: int, rules: Rules, variance: float) -> Floats:
+def _covariance(
+    second: Floats, count: Floats, old: Floats, batch: int, pseudocount: float, variance: Any, floors: Any
+) -> Floats:
     """Return covariances of the old ones' form from sums of squares and pseudo-observations; old ones without any."""
-    weight = count + rules.pseudocount
-    moment = (second + rules.pseudocount * variance * np.eye(second.shape[-1])) / np.where(weight > 0.0, weight, 1.0)
-    form = form_of(old, batch)
-    new = shaped(moment, form, rules.floor)
+    weight = count + pseudocount
+    prior = np.broadcast_to(pseudocount * np.asarray(variance), second.shape[:-1])[..., None] * np.eye(second.shape[-1])
+    moment = (second + prior) / np.where(weight > 0.0, weight, 1.0)
+    new = shaped(moment, form_of(old, batch), floors)
     kept = old.reshape(new.shape)
     return np.where(weight.reshape((-1,) + (1,) * (new.ndim - 1)) > 0.0, new, kept)
 

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
 from genkern.models.base import Statistics
-from genkern.models.gaussian_estimator import _floor_eigenvalues
+from genkern.models.em import Limits, Run, Steps, climb
 from genkern.models.graph import Graph, pack_rows
 from genkern.models.graph_estimator import NetEstimator
+from genkern.models.lds_covariance import shaped
 from genkern.models.linear_gaussian_net import LinearGaussianNet
 from genkern.models.streams import Keys, uniforms
+from genkern.models.units import Units, standardise
 from genkern.objects import Packed
 from genkern.validation import Floats, check_int, check_number, check_option
 
 COVARIANCES = ("full", "diagonal")
+
+
+class Scales(NamedTuple):
+    """Floors of noises and ridges of weights, (G, D), of all numbers of the joint vector of one network or of each."""
+
+    floors: Floats
+    ridges: Floats
 
 
 class LinearGaussianNetEstimator(NetEstimator):
@@ -39,9 +48,13 @@ class LinearGaussianNetEstimator(NetEstimator):
         nodes.
     covariance : {"full", "diagonal"}, default="full"
         Form of the noise of nodes of more than one dimension.
-    min_covar : float, default=1e-3
+    min_covar : float, default=0.0
         Smallest eigenvalue of a noise covariance, in squared units of the data. Covariances maximise the likelihood
         under this bound.
+    relative_floor : float, default=1e-3
+        Smallest variance of a noise as a share of the variance of its column over the data that are fitted (of all
+        rows, or of each object's in ``fit_each``); of hidden nodes, which begin with variance one, of that. The larger
+        floor of both counts, and one must be positive.
     ridge : float, default=0.0
         Precision :math:`\rho` of a normal prior :math:`N(0, Q_v / \rho)` on each column of the weights. Zero is maximum
         likelihood, with the smallest weights where parents are collinear.
@@ -50,7 +63,8 @@ class LinearGaussianNetEstimator(NetEstimator):
     max_iter : int, default=1000
         Largest number of EM steps.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per row. Zero runs all steps.
+        EM stops when a step gains less than this per row, and all further ones together, by the pace of the
+        last, would gain less than ten times this. Zero runs all steps.
     random_state : int, RandomState instance or None, default=None
         Seed of the first guesses of weights that touch hidden nodes; None counts as 0.
 
@@ -67,7 +81,8 @@ class LinearGaussianNetEstimator(NetEstimator):
     Notes
     -----
     Factor analysis is a hidden root with scalar children; a hidden node's own mean and covariance are estimated too,
-    which adds nothing to the set of distributions and speeds EM up.
+    which adds nothing to the set of distributions and speeds EM up. Columns are centred and scaled for the fit, and the
+    network is mapped back.
 
     References
     ----------
@@ -91,7 +106,8 @@ class LinearGaussianNetEstimator(NetEstimator):
         hidden: Any = None,
         observed: Any = None,
         covariance: str = "full",
-        min_covar: float = 1e-3,
+        min_covar: float = 0.0,
+        relative_floor: float = 1e-3,
         ridge: float = 0.0,
         n_init: int = 1,
         max_iter: int = 1000,
@@ -104,6 +120,7 @@ class LinearGaussianNetEstimator(NetEstimator):
         self.observed = observed
         self.covariance = covariance
         self.min_covar = min_covar
+        self.relative_floor = relative_floor
         self.ridge = ridge
         self.n_init = n_init
         self.max_iter = max_iter
@@ -113,7 +130,13 @@ class LinearGaussianNetEstimator(NetEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_option(self.covariance, COVARIANCES, "covariance", "LinearGaussianNetEstimator")
-        check_number(self.min_covar, "min_covar", "LinearGaussianNetEstimator", exclusive=True)
+        for name in ("min_covar", "relative_floor"):
+            check_number(getattr(self, name), name, "LinearGaussianNetEstimator")
+        if max(self.min_covar, self.relative_floor) == 0.0:
+            raise ValueError(
+                "LinearGaussianNetEstimator: 'min_covar' and 'relative_floor' are both zero, so that rows may have no "
+                "density. Make one of them positive."
+            )
         check_number(self.ridge, "ridge", "LinearGaussianNetEstimator")
 
     def resolve(self, X: Any) -> LinearGaussianNetEstimator:
@@ -133,19 +156,46 @@ class LinearGaussianNetEstimator(NetEstimator):
                 sizes[name] = check_int(d, f"{what}[{name!r}]", "LinearGaussianNetEstimator", 1)
         return self._graph(sizes)
 
-    def _guess(self, packed: Packed, keys: Keys, own: bool) -> LinearGaussianNet:
-        """Return independent nodes with the data's means and variances, and random weights where hidden nodes are."""
+    # --- EM in standard units
+
+    def _climb(self, packed: Packed, keys: Keys, own: bool, limits: Limits) -> Run:
+        """Run EM from one first guess, in standard units, and map the networks back."""
+        packed, units = standardise(packed, own)
+        scales = [self._scales(units)]
+        guess = self._first(keys, scales[0].floors)
+
+        def expect(model: LinearGaussianNet, part: Packed) -> Statistics:
+            return model.statistics(part, totals=not own)
+
+        def drop(leaving: Any) -> None:
+            scales[0] = Scales(*(part[~leaving] for part in scales[0]))
+
+        steps = Steps(
+            expect,
+            lambda statistics: _regressions(statistics, scales[0]),
+            lambda model, part: expect(model, part).log_prob,
+            lambda model: _log_prior(model, scales[0].ridges),
+            drop,
+        )
+        run = units.restored(climb(steps, limits, guess if own else guess[0], packed, own))
+        return run._replace(models=_rescaled(LinearGaussianNet.stack(run.models), units).unstack())
+
+    def _scales(self, units: Units) -> Scales:
+        """Return floors and ridges of all numbers of the joint vector, in standard units."""
+        graph = self._full_graph()
+        ends = np.cumsum([0, *graph.sizes])
+        columns = np.concatenate([np.arange(ends[v], ends[v + 1]) for v in graph.observed])
+        shape = (len(units.unit), ends[-1])
+        floors, ridges = np.full(shape, max(self.min_covar, self.relative_floor)), np.full(shape, float(self.ridge))
+        floors[:, columns] = units.floors(self.min_covar, self.relative_floor)
+        ridges[:, columns] = (np.sqrt(self.ridge) / units.unit) ** 2
+        return Scales(floors, ridges)
+
+    def _first(self, keys: Keys, floors: Floats) -> LinearGaussianNet:
+        """Return stacks of independent nodes of mean zero and variance one, with random weights about hidden nodes."""
         graph = self._full_graph()
         diagonal = tuple(self.covariance == "diagonal" or d == 1 for d in graph.sizes)
-        offsets = packed.offsets[:-1] if own else packed.offsets[:1]
-        mean, variance = _moments(packed, offsets)
-        means = {v: np.zeros((len(keys), d)) for v, d in enumerate(graph.sizes)}
-        spreads = {v: np.ones((len(keys), d)) for v, d in enumerate(graph.sizes)}
-        start = 0
-        for v in graph.observed:
-            part = slice(start, start + graph.sizes[v])
-            means[v], spreads[v] = mean[:, part], np.maximum(variance[:, part], self.min_covar)
-            start = part.stop
+        spreads = np.split(np.maximum(floors, 1.0), np.cumsum(graph.sizes)[:-1], axis=1)
         hidden, pieces, counter = set(graph.hidden), [], 0
         for v, d in enumerate(graph.sizes):
             q = sum(graph.sizes[p] for p in graph.parents[v])
@@ -154,54 +204,65 @@ class LinearGaussianNetEstimator(NetEstimator):
                 draws = uniforms(keys[:, None], np.arange(counter, counter + d * q)).reshape(len(keys), d, q)
                 lines[..., :-1] = ndtri(0.5 * 2.0**-53 + draws) * np.sqrt(spreads[v] / q)[..., None]
             counter += d * q
-            lines[..., -1] = means[v]
             noise = spreads[v] if diagonal[v] else spreads[v][..., None] * np.eye(d)
             pieces += [lines.reshape(len(keys), -1), noise.reshape(len(keys), -1)]
-        values = np.concatenate(pieces, axis=1)
-        return LinearGaussianNet._restore(graph, diagonal, values if own else values[0])
+        return LinearGaussianNet._restore(graph, diagonal, np.concatenate(pieces, axis=1))
 
     def _maximize(self, statistics: Statistics) -> LinearGaussianNet:
-        """Return the regression of every node on its parents."""
-        model: LinearGaussianNet = statistics.model
-        centre, _ = model.joint()
-        batch = model.shape
-        count = statistics["weight"].reshape(*batch, 1)
-        step = statistics["mean"].reshape(centre.shape) / count
-        mean = centre + step
-        scatter = statistics["cov"].reshape(*centre.shape, -1) / count[..., None]
-        scatter = scatter - step[..., :, None] * step[..., None, :]
-        pieces = []
-        for part, diagonal in zip(model.parts(), model.diagonal):
-            own, above = part.own, part.above
-            across = scatter[..., own[:, None], above]
-            parents = scatter[..., above[:, None], above] + self.ridge / count[..., None] * np.eye(len(above))
-            weights = across @ np.linalg.pinv(parents, rcond=1e-12, hermitian=True)
-            noise = scatter[..., own[:, None], own] - weights @ np.swapaxes(across, -1, -2)
-            bias = mean[..., own, None] - weights @ mean[..., above, None]
-            if diagonal:
-                noise = np.maximum(np.diagonal(noise, axis1=-2, axis2=-1), self.min_covar)
-            else:
-                noise = _floor_eigenvalues(noise, self.min_covar)
-            pieces += [np.concatenate([weights, bias], axis=-1).reshape(*batch, -1), noise.reshape(*batch, -1)]
-        return LinearGaussianNet._restore(model.graph, model.diagonal, np.concatenate(pieces, axis=-1))
+        """Return the M-step's network in the units of the data, of which nothing is known but ``min_covar``."""
+        shape = statistics["mean"].shape
+        return _regressions(statistics, Scales(np.full(shape, self.min_covar), np.full(shape, float(self.ridge))))
 
-    def _log_prior(self, model: LinearGaussianNet) -> Floats:
-        """Return the log prior of the weights."""
-        prior = np.zeros(model.shape)
-        if self.ridge == 0:
-            return prior
-        for part in model.parts():
-            weights = part.coefficients[..., :-1]
-            prior = prior - 0.5 * self.ridge * (weights * np.linalg.solve(part.noise_cov, weights)).sum(axis=(-1, -2))
+
+def _regressions(statistics: Statistics, scales: Scales) -> LinearGaussianNet:
+    """Return the regression of every node on its parents."""
+    model: LinearGaussianNet = statistics.model
+    centre, _ = model.joint()
+    batch = model.shape
+    floors, ridges = (part.reshape(centre.shape) for part in scales)
+    count = statistics["weight"].reshape(*batch, 1)
+    step = statistics["mean"].reshape(centre.shape) / count
+    mean = centre + step
+    scatter = statistics["cov"].reshape(*centre.shape, -1) / count[..., None]
+    scatter = scatter - step[..., :, None] * step[..., None, :]
+    pieces = []
+    for part, diagonal in zip(model.parts(), model.diagonal):
+        own, above = part.own, part.above
+        across = scatter[..., own[:, None], above]
+        penalty = (ridges[..., above] / count)[..., None] * np.eye(len(above))
+        weights = across @ np.linalg.pinv(scatter[..., above[:, None], above] + penalty, rcond=1e-12, hermitian=True)
+        noise = scatter[..., own[:, None], own] - weights @ np.swapaxes(across, -1, -2)
+        bias = mean[..., own, None] - weights @ mean[..., above, None]
+        noise = shaped(noise, "diagonal" if diagonal else "full", floors[..., own])
+        pieces += [np.concatenate([weights, bias], axis=-1).reshape(*batch, -1), noise.reshape(*batch, -1)]
+    return LinearGaussianNet._restore(model.graph, model.diagonal, np.concatenate(pieces, axis=-1))
+
+
+def _log_prior(model: LinearGaussianNet, ridges: Floats) -> Floats:
+    """Return the log prior of the weights."""
+    prior = np.zeros(model.shape)
+    if not ridges.any():
         return prior
+    for part in model.parts():
+        weights = part.coefficients[..., :-1]
+        terms = (
+            weights * np.linalg.solve(part.noise_cov, weights) * ridges[..., part.above].reshape(*model.shape, 1, -1)
+        )
+        prior = prior - 0.5 * terms.sum(axis=(-1, -2))
+    return prior
 
 
-def _moments(packed: Packed, offsets: Any) -> tuple[Floats, Floats]:
-    """Return means and variances (G, d) of the entries that are there, of groups of rows; 0 and 1 where none is."""
-    seen = ~np.isnan(packed.values)
-    sizes = np.diff(np.append(offsets, len(seen)))
-    count = np.add.reduceat(seen, offsets, axis=0, dtype=np.float64)
-    mean = np.add.reduceat(np.where(seen, packed.values, 0.0), offsets, axis=0) / np.maximum(count, 1.0)
-    gaps = np.where(seen, packed.values - np.repeat(mean, sizes, axis=0), 0.0)
-    variance = np.add.reduceat(gaps**2, offsets, axis=0) / np.maximum(count, 1.0)
-    return mean, np.where(count > 0, variance, 1.0)
+def _rescaled(models: LinearGaussianNet, units: Units) -> LinearGaussianNet:
+    """Return networks of data in their own units; hidden nodes stay as they are."""
+    size = sum(models.graph.sizes)
+    unit, mean = np.ones((len(models), size)), np.zeros((len(models), size))
+    unit[:, models.columns], mean[:, models.columns] = units.unit, units.mean
+    pieces = []
+    for part, diagonal in zip(models.parts(), models.diagonal):
+        u, m = unit[:, part.own], mean[:, part.own]
+        weights = u[..., None] * part.coefficients[..., :-1] / unit[:, None, part.above]
+        bias = m + u * part.coefficients[..., -1] - (weights @ mean[:, part.above, None])[..., 0]
+        cov = part.noise.cov * (u**2 if diagonal else u[:, :, None] * u[:, None, :])
+        pieces += [np.concatenate([weights, bias[..., None]], axis=-1), cov]
+    values = [piece.reshape(len(models), -1) for piece in pieces]
+    return LinearGaussianNet._restore(models.graph, models.diagonal, np.concatenate(values, axis=1))

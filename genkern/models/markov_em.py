@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genkern.models.em import Pace
 from genkern.models.markov_backoff import Laws, Smoothing, log_prior, maximize
 from genkern.objects import Packed
 from genkern.validation import Floats
@@ -23,7 +24,7 @@ class Run(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """When to stop: after so many steps, or when one gains less than so much per observation."""
+    """When to stop: after so many steps, or when `Pace` says that EM has converged."""
 
     max_iter: int
     tol: float
@@ -37,15 +38,16 @@ def run_em(model: Any, packed: Packed, smoothing: Smoothing, centre: Laws | None
     objective, steps, converged = np.full(count, -np.inf), np.zeros(count, np.int64), np.zeros(count, bool)
     history: list[float] = []
     lengths = packed.lengths if own else np.array([packed.lengths.sum()])
+    pace = Pace(count, limits.tol)
     for step in range(limits.max_iter + 1):
         last = step == limits.max_iter
         statistics = None if last else model.statistics(packed, totals=not own)
         log_prob = model.own_log_prob(packed) if statistics is None else statistics.log_prob
         value = (log_prob if own else log_prob.sum()) + log_prior(model, smoothing, centre)
-        gain = value - objective[active]
+        gain = np.atleast_1d(value - objective[active])
         objective[active], steps[active] = value, step
         history.append(float(objective.sum()))
-        converged[active] = (gain < limits.tol * lengths[active]) & (step > 0) & (limits.tol > 0)
+        converged[active] = pace.converged(active, gain, objective[active], lengths[active])
         leaving = converged[active] | last
         if leaving.any():
             done[active[leaving]] = model[leaving].unstack() if own else [model]

@@ -46,7 +46,8 @@ class MarkovChainEstimator(ChainEstimator):
     max_iter : int, default=1000
         Largest number of EM steps, which only sequences with missing or ambiguous symbols, or with fewer than k, need.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per observation. Zero runs all steps.
+        EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
+        last, would gain less than ten times this. Zero runs all steps.
 
     Attributes
     ----------
@@ -120,7 +121,8 @@ class PeriodicChainEstimator(ChainEstimator):
     max_iter : int, default=1000
         Largest number of EM steps.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per observation. Zero runs all steps.
+        EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
+        last, would gain less than ten times this. Zero runs all steps.
     random_state : int, RandomState instance or None, default=None
         Seed of the first guesses; None counts as 0, so that fits are reproducible.
 

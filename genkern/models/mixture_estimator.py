@@ -13,7 +13,7 @@ from genkern.core.rows import expected_rows
 from genkern.models.base import Statistics, rebatch
 from genkern.models.em import Limits, Run, Steps, best_of, climb, warn_unconverged
 from genkern.models.emissions import EMISSIONS
-from genkern.models.estimator import LeafEstimator
+from genkern.models.estimator import Batch, LeafEstimator
 from genkern.models.mixture import Mixture, component_blocks
 from genkern.models.mixture_start import divide, is_symbols
 from genkern.models.streams import Keys, derive, keys_of, seed_of
@@ -43,7 +43,8 @@ class MixtureEstimator(LeafEstimator):
     max_iter : int, default=1000
         Largest number of EM steps. In ``fit_each``, models that are done leave the batch.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per point. Zero runs all steps.
+        EM stops when a step gains less than this per point, and all further ones together, by the pace of the
+        last, would gain less than ten times this. Zero runs all steps.
     pseudocount : float, default=0.01
         Added to the expected number of points of every component (a Dirichlet prior on the weights). Zero is maximum
         likelihood.
@@ -169,6 +170,18 @@ class MixtureEstimator(LeafEstimator):
         self._check_parameters()
         return clone(self).set_params(component=self._component_for(X).inside_em(X, sequences))
 
+    def bounded(self, packed: Packed, own: bool) -> Self:
+        """Return the estimator with the bounds of its components."""
+        return self._with(component=self._component_for(packed).bounded(packed, own))
+
+    def part(self, members: Any) -> Self:
+        """Return the estimator for some of the objects of a batch."""
+        return self._with(component=self.component.part(members)) if isinstance(self.component, LeafEstimator) else self
+
+    def standardized(self, packed: Packed, own: bool) -> Packed:
+        """Return the points as the components' family compares them."""
+        return self._component_for(packed).standardized(packed, own)
+
     def reference(self, packed: Packed, n: int, own: bool) -> Mixture:
         """Return n mixtures (per object, if own) of equal, vague components."""
         k = self._size()
@@ -263,15 +276,18 @@ class MixtureEstimator(LeafEstimator):
 
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
-        steps = Steps(
-            lambda model, part: model.statistics(part, totals=not own, n_jobs=self.n_jobs),
-            self._maximize,
-            lambda model, part: model.bag_log_prob(part, self.n_jobs),
-            lambda model: self.log_prior(rebatch(model, (*model.shape, 1))),
-        )
+        bounded = self.bounded(packed, own)
 
         def run(restart: int) -> Run:
-            guess = self._guess(packed, derive(keys, restart), own)
+            batch = Batch(bounded)
+            steps = Steps(
+                lambda model, part: model.statistics(part, totals=not own, n_jobs=self.n_jobs),
+                lambda statistics: batch.estimator._maximize(statistics),
+                lambda model, part: model.bag_log_prob(part, self.n_jobs),
+                lambda model: batch.estimator.log_prior(rebatch(model, (*model.shape, 1))),
+                batch.drop,
+            )
+            guess = bounded._guess(packed, derive(keys, restart), own)
             return climb(steps, self._limits(), guess, packed, own)
 
         return best_of(self.n_init, run, self._limits())
@@ -290,7 +306,7 @@ class MixtureEstimator(LeafEstimator):
             raise ValueError("MixtureEstimator: init='kmeans' needs vectors. Got symbols; use init='random'.")
         if not isinstance(init, str) or init == "auto":
             init = "random" if symbols else "kmeans"
-        shares = divide(packed, weights, own, self._size(), keys, init)
+        shares = divide(self.standardized(packed, own), weights, own, self._size(), keys, init)
         flat = self._component_for(packed).guess(packed, shares.reshape(packed.n_points, -1), own)
         starts = packed.offsets[:-1] if own else packed.offsets[:1]
         counts = np.add.reduceat(shares, starts, axis=0).reshape((*flat.shape[:-1], *shares.shape[1:])) + SMOOTHING

@@ -30,7 +30,7 @@ class SwitchingLDS(Model):
     .. math::
         q_0 \sim \pi, \quad q_{t+1} \sim a_{q_t \cdot}, \qquad
         s_0 \sim N(m_{q_0}, P_{q_0}), \quad s_{t+1} = A_{q_{t+1}} s_t + N(0, Q_{q_{t+1}}), \qquad
-        x_t = C_{q_t} s_t + N(0, R_{q_t})
+        x_t = C_{q_t} s_t + b_{q_t} + N(0, R_{q_t})
 
     Regime :math:`q_t` governs the step that leads *to* :math:`s_t`, and what is seen at t. The state goes on through
     changes of regime, so all systems speak of it in the same basis.
@@ -249,8 +249,8 @@ class SwitchingLDS(Model):
         Blocks: raw derivatives ``start`` (G, S) and ``transitions`` (G, S, S), and for the systems those of
         ``LDS.statistics`` under ``systems.<name>``, each with an axis of regimes, (G, S, ...): derivatives of the
         log-likelihood, ``left`` and ``seen``, the second moments of the states that a step into the regime leaves and
-        of those seen in it, and ``counts`` (G, S, 3), of starts, steps into and observations in it. A stack of batch
-        (n_objects,) treats series i under its own model i.
+        of those seen in it, ``seen_sum`` the first moments of the latter, and ``counts`` (G, S, 3), of starts, steps
+        into and observations in it. A stack of batch (n_objects,) treats series i under its own model i.
         """
         packed = self.pack(X)
         if self.shape not in ((), (packed.n_objects,)):
@@ -373,8 +373,9 @@ class SwitchingLDS(Model):
 
 def blocks_of(sums: Sums, totals: bool) -> dict[str, Floats]:
     """Return the blocks of statistics that sums over paths, or a mean field, hold, per object or summed."""
-    named = ("start", "transitions", *(f"systems.{name}" for name in (*LDS._fields, "left", "seen", "counts")))
-    blocks = dict(zip(named, sums[2:13], strict=True))
+    of_systems = (*LDS._fields, "left", "seen", "seen_sum", "counts")
+    named = ("start", "transitions", *(f"systems.{name}" for name in of_systems))
+    blocks = dict(zip(named, sums[2:15], strict=True))
     return {name: block.sum(axis=0, keepdims=True) for name, block in blocks.items()} if totals else blocks
 
 

@@ -30,7 +30,7 @@ def simulate(
             states[:, t] = _applied(systems.transition[q], states[:, t - 1]) + _applied(move[q], noise)
         paths[:, t] = q
         noise = rng.standard_normal((n, model.n_channels))
-        series[:, t] = _applied(systems.observation[q], states[:, t]) + _applied(look[q], noise)
+        series[:, t] = _applied(systems.observation[q], states[:, t]) + systems.offset[q] + _applied(look[q], noise)
     return list(zip(series, paths, states))
 
 

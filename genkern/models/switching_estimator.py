@@ -14,12 +14,15 @@ from genkern.models.em import Run, Steps, best_of, climb
 from genkern.models.em_estimator import EMEstimator
 from genkern.models.gaussian_estimator import COVARIANCES
 from genkern.models.lds import LDS
+from genkern.models.lds_covariance import form_of
 from genkern.models.lds_estimator import LDSEstimator
 from genkern.models.lds_step import BOUND, Rules, log_prior, maximize
+from genkern.models.lds_units import check_rules, raw_rules, refuse_low, rescaled, rules_of
 from genkern.models.streams import Keys, derive
 from genkern.models.switching import SwitchingLDS, blocks_of
 from genkern.models.switching_field import field_statistics, mean_field
 from genkern.models.switching_start import pooled_model, segments
+from genkern.models.units import standardise
 from genkern.objects import Packed, pack_series
 from genkern.validation import Floats, check_int, check_number, check_option
 
@@ -57,16 +60,26 @@ class SwitchingLDSEstimator(EMEstimator):
     max_iter : int, default=500
         Largest number of EM steps. In ``fit_each`` those models that are done leave the batch.
     tol : float, default=1e-4
-        EM stops when a step gains less than this per observation. Zero runs all steps.
+        EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
+        last, would gain less than ten times this. Zero runs all steps.
     pseudocount : float, default=0.01
         Added to every start and transition count.
-    min_covar : float, default=1e-4
+    min_covar : float, default=0.0
         Smallest eigenvalue (variance) of R, in squared units of the data, and of Q and P_0, in those of states that
-        begin with variance one. It must be positive: Q(s) needs inverses.
+        begin with variance one.
+    relative_floor : float, default=1e-4
+        Smallest variance of R as a share of the variance of its channel over the data that are fitted, and of Q and
+        P_0 in units of states that begin with variance one. The larger floor of both counts; one must be positive:
+        Q(s) needs inverses.
+    offset : bool, default=True
+        Estimate the offset of every regime. False keeps them zero, or those of ``init``.
     noise_pseudocount : float, default=0.0
         Pseudo-observations of each noise of each regime: the mode under inverse Wishart priors on Q and R.
-    state_variance, obs_variance : float, default=1.0
-        Variances of the pseudo-observations.
+    state_variance : float, default=1.0
+        Variance of the pseudo-observations of states.
+    obs_variance : float, optional
+        Variance of those of observations, in squared units of the data; by default that of each channel over the data
+        that are fitted.
     stable : bool, default=False
         Keep the spectral radius of every A below one, as ``LDSEstimator`` does.
     random_state : int, RandomState instance or None, default=None
@@ -90,7 +103,8 @@ class SwitchingLDSEstimator(EMEstimator):
     Notes
     -----
     Regimes are known up to their order, and states up to a change of basis that all regimes share; compare
-    :math:`C_k A_k^t C_k^+` or the eigenvalues of :math:`A_k`, not entries.
+    :math:`C_k A_k^t C_k^+` or the eigenvalues of :math:`A_k`, not entries. As in ``LDSEstimator``, EM runs on data
+    whose channels are centred and scaled, and the model is mapped back.
 
     References
     ----------
@@ -119,10 +133,12 @@ class SwitchingLDSEstimator(EMEstimator):
         max_iter: int = 500,
         tol: float = 1e-4,
         pseudocount: float = 0.01,
-        min_covar: float = 1e-4,
+        min_covar: float = 0.0,
+        relative_floor: float = 1e-4,
+        offset: bool = True,
         noise_pseudocount: float = 0.0,
         state_variance: float = 1.0,
-        obs_variance: float = 1.0,
+        obs_variance: float | None = None,
         stable: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -137,6 +153,8 @@ class SwitchingLDSEstimator(EMEstimator):
         self.tol = tol
         self.pseudocount = pseudocount
         self.min_covar = min_covar
+        self.relative_floor = relative_floor
+        self.offset = offset
         self.noise_pseudocount = noise_pseudocount
         self.state_variance = state_variance
         self.obs_variance = obs_variance
@@ -150,8 +168,15 @@ class SwitchingLDSEstimator(EMEstimator):
     def maximize(self, statistics: Statistics) -> SwitchingLDS:
         """Return the model that maximises the expected log-likelihood plus log prior: the M-step.
 
-        Statistics under one model are summed over objects; those under a stack of own models give a stack.
+        Statistics under one model are summed over objects; those under a stack of own models give a stack. Without the
+        data there is no ``relative_floor``; pseudo-observations of noises need ``obs_variance``.
         """
+        self._check_parameters()
+        rules = raw_rules(self, statistics.model.systems, self.noise_pseudocount)
+        return self._maximize(statistics, rules.of(np.zeros(len(statistics), np.int64)))
+
+    def _maximize(self, statistics: Statistics, rules: Rules) -> SwitchingLDS:
+        """Return the model, or the stack of own models, of the M-step under the rules of each."""
         model: SwitchingLDS = statistics.model
         if not model.shape:
             statistics = statistics.total()
@@ -167,9 +192,10 @@ class SwitchingLDSEstimator(EMEstimator):
         counts = blocks["counts"].copy()
         counts[counts[:, 0] == 0.0, 0] = 1.0  # where no series begins, the law of first states stays as it is
         every = np.arange(groups * S)
+        rules = rules.of(every // S)
         flat = LDS._restore(*(_flattened(getattr(model.systems, name), model.start.ndim) for name in LDS._fields))
         moments = Statistics(flat, statistics.log_prob, statistics.lengths, {**blocks, "counts": counts})
-        systems = maximize(moments, self._rules())
+        systems = maximize(moments, rules)
         return SwitchingLDS._restore(start, steps, systems[every.reshape(model.start.shape)])
 
     def pack(self, X: Any) -> Packed:
@@ -185,10 +211,14 @@ class SwitchingLDSEstimator(EMEstimator):
             check_int(getattr(self, name), name, who, 1)
         check_int(self.max_iter, "max_iter", who, 0)
         check_option(self.covariance, COVARIANCES, "covariance", who)
-        for name in ("tol", "pseudocount", "noise_pseudocount"):
+        for name in ("tol", "pseudocount"):
             check_number(getattr(self, name), name, who)
-        for name in ("min_covar", "state_variance", "obs_variance"):
-            check_number(getattr(self, name), name, who, exclusive=True)
+        check_rules(self, who, "noise_pseudocount")
+        if max(self.min_covar, self.relative_floor) == 0.0:
+            raise ValueError(
+                f"{who}: 'min_covar' and 'relative_floor' are both zero, and the mean field needs inverses of "
+                "covariances. Make one of them positive."
+            )
         if isinstance(self.init, SwitchingLDS):
             self._check_start(self.init)
         else:
@@ -202,12 +232,6 @@ class SwitchingLDSEstimator(EMEstimator):
                 f"SwitchingLDSEstimator: 'init' must be one model with n_regimes={self.n_regimes} and "
                 f"n_states={self.n_states}. Got batch {model.shape}, {sizes[0]} regimes, {sizes[1]} states."
             )
-        lowest = min(float(np.linalg.eigvalsh(cov)[..., 0].min()) for cov in model.systems.matrices())
-        if lowest < self.min_covar * (1.0 - 1e-9):
-            raise ValueError(
-                f"SwitchingLDSEstimator: the covariances of 'init' must not be below min_covar={self.min_covar:g}. Got "
-                f"an eigenvalue of {lowest:g}; lower min_covar, or raise the covariance."
-            )
         radius = float(np.abs(np.linalg.eigvals(model.systems.transition)).max())
         if self.stable and radius > BOUND:
             raise ValueError(
@@ -215,59 +239,84 @@ class SwitchingLDSEstimator(EMEstimator):
                 "shrink its transition."
             )
 
-    def _rules(self) -> Rules:
-        return Rules(self.min_covar, self.noise_pseudocount, self.state_variance, self.obs_variance, bool(self.stable))
-
     # --- EM
 
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
         given = isinstance(self.init, SwitchingLDS)
-        systems = None if given else self._pooled(packed, own)
+        form = form_of(self.init.systems.obs_cov, 1) if given else self.covariance
+        packed, units = standardise(packed, own, centred=bool(self.offset), common=form == "isotropic")
+        rules = rules_of(self, units, self.noise_pseudocount)
+        if given:
+            model = _rescaled(SwitchingLDS.stack([self.init] * len(keys)), 1.0 / units.unit, -units.mean / units.unit)
+            refuse_low(model.systems, rules, self)
+            first = model if own else model[0]
+        else:
+            pooled = self._pooled(packed, own)
 
         def run(restart: int) -> Run:
-            if systems is None:
-                model = SwitchingLDS.stack([self.init] * packed.n_objects) if own else self.init
-                sweeps = _Sweeps(None, self)
-            else:
-                gamma = segments(packed, systems, self.n_regimes, derive(keys, restart), restart)
-                model = pooled_model(systems, self.n_regimes, own)
-                sweeps = _Sweeps(gamma, self)
-                model = self.maximize(sweeps.expect(model, packed, start=True))
-            steps = Steps(sweeps.expect, self.maximize, sweeps.log_prob, self._log_prior, sweeps.drop)
-            return climb(steps, self._limits(), model, packed, own)
+            sweeps = _Sweeps(self, rules)
+            if given:
+                return sweeps.climb(first, packed, own)
+            sweeps.gamma = segments(packed, pooled, self.n_regimes, derive(keys, restart), restart)
+            model = pooled_model(pooled, self.n_regimes, own)
+            return sweeps.climb(self._maximize(sweeps.expect(model, packed, start=True), rules), packed, own)
 
-        return best_of(1 if given or self.n_regimes == 1 else self.n_init, run, self._limits())
+        best = best_of(1 if given or self.n_regimes == 1 else self.n_init, run, self._limits())
+        best = units.restored(best, self.n_regimes * self.noise_pseudocount)
+        return best._replace(models=_rescaled(SwitchingLDS.stack(best.models), units.unit, units.mean).unstack())
 
     def _pooled(self, packed: Packed, own: bool) -> LDS:
-        """Return one system for all series, or a stack of one for each, after a few steps of EM."""
+        """Return one system for all series, or a stack of one for each, in standard units, after a few steps of EM."""
         estimator = LDSEstimator(
             self.n_states,
             self.covariance,
             max_iter=POOLED_STEPS,
             tol=0.0,
-            min_covar=self.min_covar,
+            relative_floor=max(self.min_covar, self.relative_floor),
+            offset=self.offset,
             pseudocount=self.noise_pseudocount,
             state_variance=self.state_variance,
-            obs_variance=self.obs_variance,
             stable=self.stable,
             n_jobs=self.n_jobs,
         )
         return LDS.stack(estimator.fit_each(packed)) if own else estimator.fit(packed).model_
 
-    def _log_prior(self, model: SwitchingLDS) -> Floats:
+    def _log_prior(self, model: SwitchingLDS, rules: Rules) -> Floats:
         """Return the log prior (batch) of the pseudocounts."""
         chain = xlogy(self.pseudocount, model.start).sum(axis=-1)
         chain = chain + xlogy(self.pseudocount, model.transitions).sum(axis=(-1, -2))
-        return np.asarray(chain + log_prior(model.systems, self._rules()).sum(axis=-1))
+        widened = rules._replace(obs_variance=rules.obs_variance[:, None] if model.shape else rules.obs_variance)
+        return np.asarray(chain + log_prior(model.systems, widened).sum(axis=-1))
+
+
+def _rescaled(models: SwitchingLDS, unit: Floats, mean: Floats) -> SwitchingLDS:
+    """Return the laws of mean + unit x, with arrays (G, d)."""
+    return SwitchingLDS._restore(
+        models.start, models.transitions, rescaled(models.systems, unit[:, None], mean[:, None])
+    )
 
 
 class _Sweeps:
     """The variational E-step of one run, which goes on from where the last stopped, so that the bound never falls."""
 
-    def __init__(self, gamma: Floats | None, estimator: SwitchingLDSEstimator):
-        self.gamma, self.tol, self.n_jobs = gamma, estimator.tol, estimator.n_jobs
+    def __init__(self, estimator: SwitchingLDSEstimator, rules: Rules):
+        self.estimator, self.rules, self.gamma = estimator, rules, None
+        self.tol, self.n_jobs = estimator.tol, estimator.n_jobs
         self.lengths: NDArray[np.int64]
+
+    gamma: Floats | None  # where the next sweeps begin
+
+    def climb(self, model: SwitchingLDS, packed: Packed, own: bool) -> Run:
+        """Run EM from a first guess."""
+        steps = Steps(
+            self.expect,
+            lambda statistics: self.estimator._maximize(statistics, self.rules),
+            self.log_prob,
+            lambda members: self.estimator._log_prior(members, self.rules),
+            self.drop,
+        )
+        return climb(steps, self.estimator._limits(), model, packed, own)
 
     def log_prob(self, model: SwitchingLDS, packed: Packed) -> Floats:
         """Return the bound on the log-likelihood of each object."""
@@ -286,7 +335,7 @@ class _Sweeps:
     def drop(self, leaving: NDArray[np.bool_]) -> None:
         """Forget the objects that leave the batch."""
         assert self.gamma is not None
-        self.gamma = self.gamma[np.repeat(~leaving, self.lengths)]
+        self.gamma, self.rules = self.gamma[np.repeat(~leaving, self.lengths)], self.rules.of(~leaving)
 
 
 def _flattened(field: Floats, batch: int) -> Floats:

@@ -7,57 +7,49 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.models import lds_covariance, simplex
+from genkern.models import simplex
+from genkern.models.lds_information import Expected, information_blocks
 from genkern.validation import Floats
 
 
 def complete_information(model: Any, lengths: NDArray[Any], coordinates: str) -> list[tuple[NDArray[np.int64], Floats]]:
     """Return pairs (index, block), in the order of the parameters; see ``SwitchingLDS.information``."""
-    left, seen, arrivals, departures = _expected_moments(model, lengths)
+    expected, departures = _expected_moments(model, lengths)
     blocks = [simplex.information(model.start, np.asarray(1.0), coordinates)]
     blocks += list(simplex.information(model.transitions, departures, coordinates))
-    for k in range(model.n_regimes):
-        system, (Q, R, P) = model.systems[k], model.systems[k].matrices()
-        for name, cov in zip(("state_cov", "obs_cov", "initial_cov"), (Q, R, P)):
-            if not np.linalg.eigvalsh(cov)[0] > 0.0:
-                raise ValueError(
-                    f"SwitchingLDS.information: '{name}' of regime {k} is singular, so an observer of the states would "
-                    "know its parameters for certain. Use a positive covariance, or FisherScore with "
-                    'information="empirical" or "identity".'
-                )
-        starts, n = model.start[k], model.n_states
-        blocks += [
-            np.kron(np.linalg.inv(Q), left[k]),
-            np.kron(np.linalg.inv(R), seen[k]),
-            lds_covariance.information(system.state_cov, n, arrivals[k], coordinates),
-            lds_covariance.information(system.obs_cov, model.n_channels, arrivals[k] + starts, coordinates),
-            starts * np.linalg.inv(P),
-            lds_covariance.information(system.initial_cov, n, starts, coordinates),
-        ]
     ends = np.cumsum([len(block) for block in blocks])
-    return [(np.arange(end - len(block), end), block) for end, block in zip(ends, blocks)]
+    pairs = [(np.arange(end - len(block), end), block) for end, block in zip(ends, blocks)]
+    first = int(ends[-1])
+    for k in range(model.n_regimes):
+        own = Expected(*(part[k] for part in expected))
+        found = information_blocks(model.systems[k], own, coordinates, "SwitchingLDS", f" of regime {k}")
+        pairs += [(first + index, block) for index, block in found]
+        first += sum(len(block) for _, block in found)
+    return pairs
 
 
-def _expected_moments(model: Any, lengths: NDArray[Any]) -> tuple[Floats, Floats, Floats, Floats]:
-    r"""Return moments (S, n, n) and counts (S,), averaged over lengths.
+def _expected_moments(model: Any, lengths: NDArray[Any]) -> tuple[Expected, Floats]:
+    r"""Return expected moments and numbers of steps by regime, and of steps out of it (S,), averaged over lengths.
 
-    Moments of the states that steps into a regime leave, and of those in it; numbers of steps into it and out of it. By
-    regime, :math:`M_t(k) = E[s_t s_t^T; q_t = k]` follows
-    :math:`M_{t+1}(l) = A_l \sum_k a_{kl} M_t(k) A_l^T + p_{t+1}(l) Q_l`.
+    ``left`` are moments of the states that steps into a regime leave. By regime, :math:`M_t(k) = E[s_t s_t^T; q_t = k]`
+    follows :math:`M_{t+1}(l) = A_l \sum_k a_{kl} M_t(k) A_l^T + p_{t+1}(l) Q_l`.
     """
     A, mean = model.systems.transition, model.systems.initial_mean
     Q, _, P = model.systems.matrices()
     occupied = np.array(model.start)
+    first = occupied[:, None] * mean
     second = occupied[:, None, None] * (P + mean[:, :, None] * mean[:, None, :])
-    left, seen = np.zeros_like(second), np.zeros_like(second)
+    left, seen, total = np.zeros_like(second), np.zeros_like(second), np.zeros_like(first)
     arrivals, departures = np.zeros_like(occupied), np.zeros_like(occupied)
     for t in range(int(lengths.max())):
         here, on = (lengths > t).mean(), (lengths > t + 1).mean()
-        seen += here * second
+        seen, total = seen + here * second, total + here * first
         departures += on * occupied
         entering = np.einsum("kl,kij->lij", model.transitions, second)
+        first = np.einsum("lij,kl,kj->li", A, model.transitions, first)
         occupied = occupied @ model.transitions
         left += on * entering
         arrivals += on * occupied
         second = A @ entering @ np.swapaxes(A, -1, -2) + occupied[:, None, None] * Q
-    return left, seen, arrivals, departures
+    starts = np.array(model.start)
+    return Expected(left, seen, total, starts, arrivals, arrivals + starts), departures

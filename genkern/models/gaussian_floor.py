@@ -1,0 +1,122 @@
+r"""Floors of Gaussian covariances, in units of the data.
+
+.. math:: \Sigma \succeq \mathrm{diag}(\epsilon_1, \dots, \epsilon_d), \qquad
+   \epsilon_c = \max(\epsilon_{abs}, \epsilon_{rel}\, s_c^2)
+
+with the variance of channel c. Isotropic covariances have one floor, that of the mean variance over channels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from genkern.models.floors import ROUNDING, channel_scales
+from genkern.models.gaussian import Gaussian
+from genkern.objects import Packed
+from genkern.validation import LARGEST, Floats
+
+SMALLEST = LARGEST**-2  # variance of a channel: fourth powers of smaller deviations leave the range of float64
+VAGUE = 1e-12  # variance that stands for none, in units of the mean square, where there is no floor
+
+
+def data_floor(packed: Packed, own: bool, form: str, absolute: float, relative: float) -> Floats:
+    """Return the floor (d,), or (n_objects, 1, d) of each object's own values; isotropic ones have no last axis."""
+    floor = np.maximum(absolute, relative * _units(packed, own, form))
+    return floor[:, None] if own else floor
+
+
+def mean_and_scale(packed: Packed, own: bool, absolute: float, relative: float) -> tuple[Floats, Floats]:
+    """Return the means and variances (G, d) of channels, the latter not below the floor, and always positive."""
+    mean, variance = _moments(packed, own)
+    scales = channel_scales(packed, own).reshape(mean.shape)
+    return mean, np.maximum(variance, np.maximum(absolute, max(relative, VAGUE) * scales))
+
+
+def statistics_floor(blocks: dict[str, Floats], leaf: Gaussian, absolute: float, relative: float) -> Any:
+    """Return the floor given sums about the means of leaf, whose members share all points: of each row of members."""
+    if relative == 0:
+        return absolute
+    weight = blocks["weight"].reshape(leaf.shape)[..., None]
+    first = blocks["mean"].reshape(leaf.mean.shape)
+    second = blocks["cov"].reshape((*leaf.shape, *blocks["cov"].shape[2:]))
+    if leaf.covariance_type == "full":
+        second = np.diagonal(second, axis1=-2, axis2=-1)
+    total = weight.sum(axis=-2, keepdims=True)
+    total = np.where(total > 0, total, 1.0)
+
+    def square(centre: Any) -> Floats:
+        gap = leaf.mean - centre
+        return np.asarray((second + 2.0 * gap * first + weight * gap**2).sum(axis=-2, keepdims=True) / total)
+
+    mean = (weight * leaf.mean + first).sum(axis=-2, keepdims=True) / total
+    variance, size = square(mean), square(0.0)
+    constant = variance <= ROUNDING**2 * size
+    scales = np.where(constant, np.where(size > 0, size, 1.0), variance)
+    if leaf.covariance_type == "isotropic":
+        scales = _mean_unit(np.where(constant, 0.0, variance), scales)
+    return np.maximum(absolute, relative * scales)
+
+
+def floor_covariances(cov: Floats, floor: Any, form: str) -> Floats:
+    """Return the likeliest covariances under a floor, given those without one."""
+    return floor_eigenvalues(cov, floor) if form == "full" else np.maximum(cov, floor)
+
+
+def floor_eigenvalues(cov: Floats, floor: Any) -> Floats:
+    r"""Return the likeliest covariances with :math:`\Sigma \succeq \mathrm{diag}(\epsilon)`, given those without floor.
+
+    In units in which the floor of every channel is one, eigenvalues below one are raised to it. The floor is a number
+    or has the shape batch + (d,), and is positive in all channels or zero.
+    """
+    even = 0.5 * (cov + np.swapaxes(cov, -1, -2))
+    least = np.broadcast_to(floor, even.shape[:-1])
+    unit = np.sqrt(np.where(least > 0, least, 1.0))
+    unit = unit[..., :, None] * unit[..., None, :]
+    values, vectors = np.linalg.eigh(even / unit)
+    least = (least > 0).astype(np.float64)
+    low = np.asarray((values < least).any(axis=-1))
+    if not low.any():
+        return even
+    raised = unit * ((vectors * np.maximum(values, least)[..., None, :]) @ np.swapaxes(vectors, -1, -2))
+    # Members above the floor stay to the last bit as they are, whatever their neighbours.
+    return np.where(low[..., None, None], 0.5 * (raised + np.swapaxes(raised, -1, -2)), even)
+
+
+def _units(packed: Packed, own: bool, form: str) -> Floats:
+    """Return the variances of channels that floors are relative to: (d,) or (n_objects, d), their mean if isotropic."""
+    scales = channel_scales(packed, own)
+    _refuse_tiny(scales, own)
+    if form != "isotropic":
+        return scales
+    variance = _moments(packed, own)[1].reshape(scales.shape)
+    return _mean_unit(np.where(variance < 0.5 * scales, 0.0, variance), scales)
+
+
+def _mean_unit(variance: Floats, scales: Floats) -> Floats:
+    """Return the mean over channels of the variance, or of what stands for it where no channel has any."""
+    mean = variance.mean(axis=-1)
+    return np.where(mean > 0, mean, scales.mean(axis=-1))
+
+
+def _moments(packed: Packed, own: bool) -> tuple[Floats, Floats]:
+    """Return the means and variances (G, d) of the values that are there, of each object or of all."""
+    offsets = packed.offsets[:-1] if own else packed.offsets[:1]
+    seen = ~np.isnan(packed.values)
+    count = np.maximum(np.add.reduceat(seen, offsets, axis=0, dtype=np.float64), 1.0)
+    mean = np.add.reduceat(np.where(seen, packed.values, 0.0), offsets, axis=0) / count
+    sizes = packed.lengths if own else np.array([packed.n_points])
+    gaps = np.where(seen, packed.values - np.repeat(mean, sizes, axis=0), 0.0)
+    return mean, np.add.reduceat(gaps**2, offsets, axis=0) / count
+
+
+def _refuse_tiny(scales: Floats, own: bool) -> None:
+    """Raise where the values of a channel differ by so little that squares leave the range of numbers."""
+    if scales.min() < SMALLEST:
+        *index, column = np.argwhere(scales < SMALLEST)[0].tolist()
+        what = f"object {index[0]}" if own else "the objects"
+        raise ValueError(
+            f"GaussianEstimator: column {column} of {what} deviates by {np.sqrt(scales[*index, column]):.3g} or less, "
+            f"and expected is at least {np.sqrt(SMALLEST):g}, lest squares underflow. Divide the column by its scale."
+        )

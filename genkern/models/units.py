@@ -1,0 +1,75 @@
+r"""Estimation in standard units: data are centred and scaled, models fitted there and mapped back.
+
+.. math:: x' = (x - m) / u, \qquad \log p(x) = \log p'(x') - \sum \log u
+
+with m and u the mean and the unit of each channel, and the sum over all values that are there. Whatever the units of
+the data, and however far from zero they are, EM then sees the same numbers, and a floor of variances is a share of the
+data's own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from genkern.models.em import Run
+from genkern.models.floors import channel_units
+from genkern.objects import Packed
+from genkern.validation import Floats
+
+
+class Units(NamedTuple):
+    """Means and units (G, d) of the channels, of all objects together (G = 1) or of each, and what they cost (G,)."""
+
+    mean: Floats
+    unit: Floats
+    log_volume: Floats
+
+    def floors(self, absolute: float, relative: float) -> Floats:
+        """Return the floors (G, d) of variances in standard units: a share of one, or a variance in the data's."""
+        return np.maximum(relative, (np.sqrt(absolute) / self.unit) ** 2)
+
+    def restored(self, run: Run, per_log_unit: float = 0.0) -> Run:
+        """Return a run with objectives in the data's units; a prior that changes with them adds so much of the logs."""
+        shift = self.log_volume + per_log_unit * np.log(self.unit).sum(axis=1)
+        total = float(shift.sum())
+        return run._replace(objective=run.objective - shift, history=[value - total for value in run.history])
+
+
+def standardise(packed: Packed, own: bool, centred: bool = True, common: bool = False) -> tuple[Packed, Units]:
+    """Return numbers in standard units, and the units.
+
+    Parameters
+    ----------
+    packed : Packed
+    own : bool
+        Units of each object, or of all together.
+    centred : bool
+        Whether the mean is taken off; if not, units are those about zero.
+    common : bool
+        Whether all channels have one unit, for models that cannot tell them apart.
+    """
+    mean, unit = (np.atleast_2d(part) for part in channel_units(packed, own))
+    if not centred:
+        mean, unit = np.zeros_like(mean), np.where(np.abs(mean) == unit, unit, np.hypot(mean, unit))
+    if common:
+        top = unit.max(axis=1, keepdims=True)
+        unit = np.broadcast_to(top * np.sqrt(((unit / top) ** 2).mean(axis=1, keepdims=True)), unit.shape)
+    sizes = packed.lengths if own else np.array([packed.n_points])
+    starts = packed.offsets[:-1] if own else packed.offsets[:1]
+    scale = np.repeat(unit, sizes, axis=0)
+    values = (packed.values - np.repeat(mean, sizes, axis=0)) / scale
+    count = np.add.reduceat(~np.isnan(values), starts, axis=0, dtype=np.float64)
+    return Packed(values, packed.offsets), Units(mean, unit, (count * np.log(unit)).sum(axis=1))
+
+
+def refuse_unseen(packed: Packed, own: bool, who: str) -> None:
+    """Raise where an object, or all of them together, has no value at all in a channel."""
+    seen = np.logical_or.reduceat(~np.isnan(packed.values), packed.offsets[:-1] if own else packed.offsets[:1], axis=0)
+    if not seen.all():
+        index, column = np.argwhere(~seen)[0].tolist()
+        raise ValueError(
+            f"{who}: {f'object {index} has' if own else 'the objects have'} no observed value in column {column}, so "
+            "that its distribution cannot be estimated. Leave that column out."
+        )
