@@ -298,7 +298,9 @@ def test_packed_form():
     assert other.objects() == packed.objects()
 
 
-RAGGED = st.lists(st.lists(st.one_of(st.floats(-1e75, 1e75), st.just(np.nan)), min_size=1, max_size=5), min_size=1, max_size=6)
+RAGGED = st.lists(
+    st.lists(st.one_of(st.floats(-1e75, 1e75), st.just(np.nan)), min_size=1, max_size=5), min_size=1, max_size=6
+)
 
 
 @settings(deadline=None, max_examples=50)
