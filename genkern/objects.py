@@ -12,7 +12,7 @@ from genkern.alphabets import Alphabet, as_alphabet, infer_alphabet, infer_flat
 from genkern.flatten import TURN, Floats, flatten_numbers, flatten_symbols, width_remedy
 from genkern.hashing import digest_pieces
 from genkern.intake import Ints, collect, form_of, locate, offsets_of
-from genkern.validation import LARGEST, check_lengths, check_option, remember_width
+from genkern.validation import LARGEST, check_lengths, check_option, remember_width, too_large
 
 __all__ = [
     "Alphabet",
@@ -259,11 +259,8 @@ def _check_size(packed: Packed, who: str, largest: float) -> Packed:
     if size.size and np.fmax.reduce(size, axis=None) > largest:
         row, column = np.argwhere(size > largest)[0].tolist()
         index, position = locate(packed.offsets, row)
-        value = packed.values[row, column]
-        expected = f"numbers up to {largest:g}, whose squares do not overflow. Divide column {column} by its scale."
-        if np.isinf(value):
-            expected = "finite numbers, not inf. Replace it by NaN if it is missing."
-        raise ValueError(f"{who}: object {index}, position {position}, column {column} is {value}; expected {expected}")
+        wrong = too_large(float(packed.values[row, column]), column, largest)
+        raise ValueError(f"{who}: object {index}, position {position}, column {column} {wrong}")
     return packed
 
 

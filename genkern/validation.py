@@ -36,6 +36,25 @@ def check_array(
     return array
 
 
+def check_sizes(table: Any, who: str) -> Any:
+    """Return a matrix of features, dense or sparse, refusing numbers whose squares, or those of variances, overflow."""
+    values = table if isinstance(table, np.ndarray) else table.data
+    if values.size and max(values.max(), -values.min()) > LARGEST:
+        row, column = (int(places[0]) for places in (abs(table) > LARGEST).nonzero())
+        raise ValueError(f"{who}: row {row}, column {column} {too_large(float(table[row, column]), column)}")
+    return table
+
+
+def too_large(value: float, column: int, largest: float = LARGEST) -> str:
+    """Return the words for a number in data that is infinite, or too large to compute with."""
+    if np.isinf(value):
+        return f"is {value}; expected finite numbers, not inf. Replace it by NaN if it is missing."
+    return (
+        f"is {value}; expected numbers up to {largest:g}, whose squares do not overflow. Divide column {column} by its "
+        "scale."
+    )
+
+
 def check_probabilities(value: ArrayLike, name: str, who: str, shape: tuple[int, ...] | None = None) -> Floats:
     """Return an array whose last axis holds distributions; tiny rounding is mended, anything else refused."""
     array = check_array(value, name, who, shape=shape)

@@ -12,6 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from genkern.objects import kind_of, pack_series, remember_width
 from genkern.validation import Floats
 
+CONSTANT = 1e-12  # relative spread below which a channel does not change but for rounding
+
 
 class ScaleSeries(TransformerMixin, BaseEstimator):
     r"""Scale the channels of series so that observations deviate from their mean by about one.
@@ -58,12 +60,8 @@ class ScaleSeries(TransformerMixin, BaseEstimator):
         self.scale_: Floats | None = None
         if kind_of(X, "ScaleSeries") == "series":
             values = pack_series(X, "ScaleSeries").values
-            seen = ~np.isnan(values)
-            count = np.maximum(seen.sum(axis=0), 1)
-            mean = np.where(seen, values, 0.0).sum(axis=0) / count
-            variance = (np.where(seen, values - mean, 0.0) ** 2).sum(axis=0) / count
-            total = np.where(variance > 0, variance * values.shape[1], 1.0)
-            self.scale_ = 2.0 ** np.round(0.5 * np.log2(total))
+            spread = deviations(values, largest(values), constant=1.0 / np.sqrt(values.shape[1]))
+            self.scale_ = 2.0 ** np.round(np.log2(spread) + 0.5 * np.log2(values.shape[1]))
         return self
 
     def transform(self, X: Any) -> Any:
@@ -189,6 +187,26 @@ class CentreSeries(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def largest(values: Floats) -> Floats:
+    """Return the largest absolute entry (d,) of each column, zero where there is none."""
+    return np.fmax.reduce(np.abs(values), axis=0, initial=0.0)
+
+
+def deviations(values: Floats, sizes: Floats, constant: float = 1.0) -> Floats:
+    """Return the standard deviations (d,) of columns, whatever their unit.
+
+    Columns whose deviation is zero, but for rounding at these sizes (d,), have ``constant``.
+    """
+    seen = ~np.isnan(values)
+    count = np.maximum(seen.sum(axis=0), 1)
+    mean = np.where(seen, values, 0.0).sum(axis=0) / count
+    gaps = np.where(seen, values - mean, 0.0)
+    unit = largest(gaps)
+    unit = np.where(unit > 0, unit, 1.0)  # lest squares underflow
+    spread = unit * np.sqrt(((gaps / unit) ** 2).sum(axis=0) / count)
+    return np.where(spread > CONSTANT * sizes, spread, constant)
 
 
 def _names(d: int, given: Any) -> NDArray[np.object_]:

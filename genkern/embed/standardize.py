@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from genkern.validation import Floats, check_number
+from genkern.validation import Floats, check_number, check_sizes
 
 MIN_SCALE = 1e-3  # of the usual standard deviation
 ROUNDING = 1e-12  # a feature that varies less, relative to its mean and to the one that varies most, is a constant
@@ -80,7 +80,7 @@ class Standardize(TransformerMixin, BaseEstimator):
             )
         if self.clip is not None:
             check_number(self.clip, "clip", "Standardize", exclusive=True)
-        table = validate_data(self, X, dtype=np.float64)
+        table = check_sizes(validate_data(self, X, dtype=np.float64), "Standardize")
         self.kept_, self.mean_, self.scale_ = learn_scale([table], self.min_scale, "Standardize")
         self.dropped_ = np.setdiff1d(np.arange(table.shape[1]), self.kept_)
         return self
@@ -97,7 +97,7 @@ class Standardize(TransformerMixin, BaseEstimator):
         features : ndarray of shape (n, len(kept_))
         """
         check_is_fitted(self, "scale_")
-        table = validate_data(self, X, dtype=np.float64, reset=False)
+        table = check_sizes(validate_data(self, X, dtype=np.float64, reset=False), "Standardize")
         features: Floats = (table[:, self.kept_] - self.mean_) / self.scale_
         return features if self.clip is None else np.clip(features, -self.clip, self.clip, out=features)
 
@@ -145,7 +145,8 @@ def learn_scale(blocks: Iterable[Floats], min_scale: float, who: str) -> Scale:
     if not vary.any():
         raise ValueError(
             f"{who}: no feature varies over the objects given to fit (n_samples = {count}), so none can be "
-            "standardised."
+            "standardised. Deviations below 1e-160, whose squares underflow, count as none: divide features by their "
+            "scale."
         )
     kept = np.flatnonzero(vary & (spread > min_scale * np.median(spread[vary])))
     return Scale(kept, mean[kept], spread[kept])

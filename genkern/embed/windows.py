@@ -12,12 +12,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.core.windows import Places, describe_windows
+from genkern.embed.scaling import deviations, largest
 from genkern.intake import offsets_of
 from genkern.objects import Packed, pack_series, remember_width
 from genkern.validation import Floats, check_int
 
 FLOOR = 0.1  # part of a channel's standard deviation that is added to that of a window
-CONSTANT = 1e-12  # relative spread below which a channel does not change but for rounding
 
 
 class Windows(TransformerMixin, BaseEstimator):
@@ -173,15 +173,15 @@ class Windows(TransformerMixin, BaseEstimator):
         self._widths()
         remember_width(self, X, reset=True)
         packed = pack_series(X, "Windows")
-        sizes = _largest(packed.values)
-        self.spread_ = _spread(packed.values, sizes)
+        sizes = largest(packed.values)
+        self.spread_ = deviations(packed.values, sizes)
         raw = self._describe(packed)
         self.mean_, self.scale_ = np.zeros(raw.values.shape[1]), np.ones(raw.values.shape[1])
         if self.standardize:
             self._refuse_unseen(raw.values)
             counts = [1 + self._count(width, len(sizes)) for width in self._widths()]
             sizes = np.concatenate([np.repeat(sizes, count) for count in counts])
-            self.mean_, self.scale_ = np.nanmean(raw.values, axis=0), _spread(raw.values, sizes)
+            self.mean_, self.scale_ = np.nanmean(raw.values, axis=0), deviations(raw.values, sizes)
         return raw
 
     def _describe(self, packed: Packed) -> Packed:
@@ -244,17 +244,3 @@ class Windows(TransformerMixin, BaseEstimator):
 def _waves(width: int, count: int) -> Floats:
     """Return the orthonormal cosines (w, q) of one to ``count`` half periods."""
     return np.ascontiguousarray(dct(np.eye(width), norm="ortho", axis=1)[:, 1 : 1 + count])
-
-
-def _largest(values: Floats) -> Floats:
-    """Return the largest absolute entry (d,) of each column, zero where there is none."""
-    return np.fmax.reduce(np.abs(values), axis=0, initial=0.0)
-
-
-def _spread(values: Floats, sizes: Floats) -> Floats:
-    """Return the standard deviations (d,) of columns; one where they are zero but for rounding at these sizes (d,)."""
-    seen = ~np.isnan(values)
-    count = np.maximum(seen.sum(axis=0), 1)
-    mean = np.where(seen, values, 0.0).sum(axis=0) / count
-    spread = np.sqrt((np.where(seen, values - mean, 0.0) ** 2).sum(axis=0) / count)
-    return np.where(spread > CONSTANT * sizes, spread, 1.0)

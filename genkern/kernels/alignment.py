@@ -42,14 +42,17 @@ def alignments(matrices: list[Floats], y: Any) -> tuple[Floats, Floats, Floats]:
     A matrix that is constant has no norm, and its alignments are zero.
     """
     target = unit_target(y)
-    parts = [centred(K) for K in matrices]
+    sizes = np.array([np.abs(K).max() for K in matrices])
+    sizes = np.where(sizes > np.finfo(np.float64).tiny, sizes, 1.0)  # in whose units squares stay in range
+    parts = [centred(K / size) for K, size in zip(matrices, sizes, strict=True)]
     products = np.array([[np.vdot(one, other) for other in parts] for one in parts])
     norms = np.sqrt(np.diagonal(products))
     # What is left of a constant matrix are rounding errors.
-    norms = np.where(norms <= 1e-12 * np.array([np.linalg.norm(K) for K in matrices]), 0.0, norms)
+    wholes = [np.linalg.norm(K / size) for K, size in zip(matrices, sizes, strict=True)]
+    norms = np.where(norms <= 1e-12 * np.array(wholes), 0.0, norms)
     inverse = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
     own = inverse * np.array([np.vdot(target, part @ target) for part in parts])
-    return own, products * np.outer(inverse, inverse), norms
+    return own, products * np.outer(inverse, inverse), norms * sizes
 
 
 def alignment_weights(matrices: list[Floats], y: Any, method: str = "joint") -> tuple[Floats, Floats]:
@@ -80,6 +83,6 @@ def alignment_weights(matrices: list[Floats], y: Any, method: str = "joint") -> 
     if not size > 0:
         raise ValueError(
             f"AlignedGram: no kernel of the sum is aligned with the labels (alignments {own.round(4).tolist()}). "
-            "Check the labels, or give the weights yourself: Gram(2 * k1 + k2)."
+            "Check the labels, scale X if kernel values underflow, or give the weights yourself: Gram(2 * k1 + k2)."
         )
     return weights / size, own

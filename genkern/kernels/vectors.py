@@ -53,11 +53,12 @@ class _VectorKernel(Kernel):
     def _products(self, X: Any, Y: Any) -> Floats:
         """Return inner products (n, m), exactly symmetric without Y."""
         self._match(X, Y)
-        if sparse.issparse(X) or sparse.issparse(Y):
-            left, right = _occupied(X, X if Y is None else Y)
-            product = left @ right.T
-            return np.asarray(product.toarray() if sparse.issparse(product) else product)
-        return products.gram(X) if Y is None else products.cross(X, Y)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with the kernel's values
+            if sparse.issparse(X) or sparse.issparse(Y):
+                left, right = _occupied(X, X if Y is None else Y)
+                product = left @ right.T
+                return np.asarray(product.toarray() if sparse.issparse(product) else product)
+            return products.gram(X) if Y is None else products.cross(X, Y)
 
 
 def refuse_models(X: Any, who: str) -> None:
@@ -90,10 +91,11 @@ def _occupied(X: Any, Y: Any) -> tuple[Any, Any]:
 
 def _square_norms(X: Any) -> Floats:
     """Return squared lengths (n,) of rows."""
-    if sparse.issparse(X):
-        rows, again = _occupied(X, X)
-        return np.asarray(rows.multiply(again).sum(axis=1)).ravel()
-    norms: Floats = np.einsum("ij,ij->i", X, X)
+    with np.errstate(over="ignore"):  # what overflows is refused with the kernel's values
+        if sparse.issparse(X):
+            rows, again = _occupied(X, X)
+            return np.asarray(rows.multiply(again).sum(axis=1)).ravel()
+        norms: Floats = np.einsum("ij,ij->i", X, X)
     return norms
 
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from genkern.kernels.base import Kernel
 from genkern.kernels.vectors import Linear
-from genkern.validation import Floats, remember_width
+from genkern.validation import Floats, check_sizes, remember_width
 
 Ints = NDArray[np.int64]
 
@@ -106,7 +106,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
                 f"lists of objects such as RBF(). Got {kernel!r} instead."
             )
         formats = "csr" if self._takes_sparse() else False
-        return validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse=formats)
+        table = validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse=formats)
+        return check_sizes(table, type(self).__name__) if self._named("linear") else table
 
     def _takes_sparse(self) -> bool:
         """Whether objects may be rows of a sparse matrix."""

@@ -48,9 +48,9 @@ class KDEEstimator(ModelEstimator):
     ----------
     variance : {"likelihood", "lscv", "silverman", "scott"} or float, default="likelihood"
         "likelihood" and "lscv" search h by the criteria above between 1e-2 (lscv: 1e-3) and 10 times Silverman's, on a
-        grid and then by golden section, and warn where they end at such a bound. With :math:`\bar\sigma^2` the mean of the coordinates' variances, "silverman" is
-        :math:`\bar\sigma^2 (4 / ((d + 2) n))^{2 / (d + 4)}` and "scott" :math:`\bar\sigma^2 n^{-2 / (d + 4)}`.
-        A number is taken as it is.
+        grid and then by golden section, and warn where they end at such a bound. With :math:`\bar\sigma^2` the mean of
+        the coordinates' variances, "silverman" is :math:`\bar\sigma^2 (4 / ((d + 2) n))^{2 / (d + 4)}` and "scott"
+        :math:`\bar\sigma^2 n^{-2 / (d + 4)}`. A number is taken as it is.
 
     Attributes
     ----------
@@ -185,8 +185,8 @@ class KDEEstimator(ModelEstimator):
             if len(there):
                 others = f" (and {len(there) - 1} more of {len(names)})" if len(there) > 1 else ""
                 warnings.warn(
-                    f"KDEEstimator: the variance of {names[there[0]]}{others} by variance={self.variance!r} ends at the "
-                    f"{side} bound of the search, {bound:g} times Silverman's; the bound has chosen it, not the data. "
+                    f"KDEEstimator: the variance of {names[there[0]]}{others} by variance={self.variance!r} ends at "
+                    f"the {side} bound of the search, {bound:g} times Silverman's: the bound chose it, not the data. "
                     f"{remedy}, use variance='silverman', or give a number.",
                     UserWarning,
                     stacklevel=5,
