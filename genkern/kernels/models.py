@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from genkern.affinities import Expected, How, Power, affinity
@@ -44,6 +45,11 @@ class ModelKernel(Kernel):
 
     def _logs_diag(self, X: Collection) -> Floats:
         return affinity.diag(X, self._how(), self.length, self.method)
+
+    def _exact(self, X: Collection, Y: Collection | None) -> bool:
+        groups = X.groups if Y is None else [*X.groups, *Y.groups]
+        pairs = itertools.combinations_with_replacement([stack for stack, _ in groups], 2)
+        return all(affinity.explain(*pair, self._how(), self.length, self.method).kind == "exact" for pair in pairs)
 
 
 class ProbabilityProduct(ModelKernel):
