@@ -128,7 +128,9 @@ ODD: dict[str, list[Any]] = {
     "Mixture": [Mixture([0.5, 0.5], Gaussian.stack(pair)) for pair in zip(gaussians()[:11], gaussians()[1:12])],
     "KDE": [KDE(np.array([[0.0], [1.0], [m]]), h) for m in (0.0, 1e-9, 50.0) for h in (1e-6, 1.0, NEAR)],
     "MarkovChain": [MarkovChain(p, chain(p, q)) for p in PROBS[:4] for q in PROBS[:4]],
-    "PeriodicChain": [PeriodicChain(PHASES, np.stack([p, q]), np.stack([chain(p, q)] * 2)) for p in PROBS[:3] for q in PROBS[:3]],
+    "PeriodicChain": [
+        PeriodicChain(PHASES, np.stack([p, q]), np.stack([chain(p, q)] * 2)) for p in PROBS[:3] for q in PROBS[:3]
+    ],
     "PositionalChain": [PositionalChain(p, np.stack([chain(p, q)] * 29)) for p in PROBS[:3] for q in PROBS[:2]],
     "HMM": [HMM(p, chain(p, q), Categorical(chain(q, p))) for p in PROBS[:4] for q in PROBS[:4]],
     "HMM of vectors": [

@@ -102,12 +102,14 @@ def gamma_product(P: Gamma, Q: Gamma, how: Power) -> Floats:
         log_b = np.log(scale) + np.log(scale2) - np.log(rho * both)
         # log-gammas by Stirling's formula: its large parts are x (log r - (r - 1)), r = a b / (alpha beta), and the like
         gap = shape2 * (scale2 / both) - shape * (scale / both)
+
+        def side(x: Floats, other: Floats, gap: Floats) -> Floats:
+            excess = (gap + spare / rho * (other / both)) / x
+            large = x * log_gap(excess, finite / x * (other / (rho * both)))
+            return rho * (large - 0.5 * np.log(finite / x) - stirling_rest(x))
+
         total = (0.5 - rho) * (np.log(finite) + LOG_2PI) + spare * log_b + stirling_rest(finite)
-        for x, own, other, sign in ((shape, scale, scale2, 1.0), (shape2, scale2, scale, -1.0)):
-            excess = (sign * gap + spare / rho * (other / both)) / x
-            total = total + rho * x * log_gap(excess, finite / x * (other / (rho * both)))
-            total = total - 0.5 * rho * np.log(finite / x) - rho * stirling_rest(x)
-        return np.where(a > 0.0, total, np.inf)
+        return np.where(a > 0.0, total + (side(shape, scale2, gap) + side(shape2, scale, -gap)), np.inf)
 
     return _finite(crossed(P, Q, terms), "shapes are so small", rho)
 
@@ -264,15 +266,16 @@ def _beta_terms(p: Floats, q: Floats, rho: float) -> Floats:
     """
     k, spare = p.shape[-1], 1.0 - 2.0 * rho
     a = rho * (p + q) + spare
-    sums = [x.sum(axis=-1, keepdims=True) for x in (p, q, a)]
-    total = (0.5 - rho) * (np.log(a).sum(axis=-1) - (2 * k - 1) * np.log(sums[2][..., 0]) + (k - 1) * LOG_2PI)
-    total = total + stirling_rest(a).sum(axis=-1) - stirling_rest(sums[2])[..., 0]
-    for x, y, own, other in ((p, q, *sums[:2]), (q, p, sums[1], sums[0])):
-        excess = (rho * (y * own - x * other) + spare * (own - k * x)) / (x * sums[2])
-        total = total + rho * (x * log_gap(excess, a * own / (x * sums[2]))).sum(axis=-1)
-        total = total - 0.5 * rho * (np.log(a / x).sum(axis=-1) - np.log(sums[2] / own)[..., 0])
-        total = total - rho * (stirling_rest(x).sum(axis=-1) - stirling_rest(own)[..., 0])
-    return total
+    whole, left, right = (x.sum(axis=-1, keepdims=True) for x in (a, p, q))
+
+    def side(x: Floats, y: Floats, own: Floats, other: Floats) -> Floats:
+        excess = (rho * (y * own - x * other) + spare * (own - k * x)) / (x * whole)
+        each = x * log_gap(excess, a * own / (x * whole)) - 0.5 * np.log(a / x) - stirling_rest(x)
+        return rho * (each.sum(axis=-1) + (0.5 * np.log(whole / own) + stirling_rest(own))[..., 0])
+
+    logs = np.log(a).sum(axis=-1) - (2 * k - 1) * np.log(whole[..., 0]) + (k - 1) * LOG_2PI
+    rest = stirling_rest(a).sum(axis=-1) - stirling_rest(whole)[..., 0]
+    return (0.5 - rho) * logs + rest + (side(p, q, left, right) + side(q, p, right, left))
 
 
 def _resultant(half: Floats, kappa: Floats, kappa2: Floats) -> tuple[Floats, Floats]:

@@ -160,7 +160,9 @@ def _difference(P: LDS, Q: LDS, length: int, scale: float, ridge: float, skip: N
 def _densities_at_zero(pairs: Pairs, length: int, merge: bool) -> Floats:
     """Return the log densities (n,) of ``length`` observations of zero of the differences of pairs."""
     count, d = len(pairs.i), pairs.left.C.shape[1]
-    sums = run((merged if merge else stacked)(pairs), np.zeros((count * length, d)), np.arange(count + 1) * length, False)
+    sums = run(
+        (merged if merge else stacked)(pairs), np.zeros((count * length, d)), np.arange(count + 1) * length, False
+    )
     logs = sums.log_prob
     doubtful = np.flatnonzero(~((loss_of(sums.growth, sums.drift) <= TRUSTED) & np.isfinite(logs)))
     if len(doubtful):

@@ -105,9 +105,7 @@ def densities(roots: Roots, paths: Ints, values: Floats) -> tuple[Floats, Floats
     """
     d, n = roots.C.shape[1:]
     table = np.zeros((len(paths), 2))
-    work = Work(
-        np.empty(n), np.empty((n, n)), np.empty((d + n, d + n)), np.empty((n, 2 * n)), np.empty(d), np.empty(d)
-    )
+    work = Work(np.empty(n), np.empty((n, n)), np.empty((d + n, d + n)), np.empty((n, 2 * n)), np.empty(d), np.empty(d))
     _densities(roots, paths, values, work, table)
     return table[:, 0], EPS * table[:, 1]
 
