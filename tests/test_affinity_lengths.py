@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.cases import random_hmm, rows
-from tests.cases_zoo import two_chains
 
 from genkern import (
     HMM,
+    KDE,
     BayesNet,
     Categorical,
     Gaussian,
-    KDE,
     LinearGaussianNet,
     MarkovChain,
     MeanMap,
@@ -29,6 +27,8 @@ from genkern import (
     Sampled,
     affinity,
 )
+from tests.cases import random_hmm, rows
+from tests.cases_zoo import two_chains
 
 rng = np.random.default_rng(3)
 HIDDEN = random_hmm(rng, size=3)
@@ -95,7 +95,7 @@ def test_rows_of_a_network_hold_its_observed_nodes() -> None:
         affinity(*draws, Power(0.5), length=3)
     features = ProposalFeatures(0.5, n=6000, length=4, normalize=False).fit_transform([p, q])
     assert math.log(features[0] @ features[1]) == pytest.approx(2 * one, abs=0.05)
-    with pytest.raises(ValueError, match="ProposalFeatures: a draw of a BayesNet .* give a multiple of 2"):
+    with pytest.raises(ValueError, match=r"ProposalFeatures: a draw of a BayesNet .* give a multiple of 2"):
         ProposalFeatures(length=3).fit([p, q])
 
 

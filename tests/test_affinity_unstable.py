@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from tests.cases_odd import NEAR, planar, scalar
-from tests.oracles_exact import DIGITS, exact_kernel, exact_law_kernel, exact_log_prob, path_law
 
 from genkern import LDS, Expected, Power, ProbabilityProduct, SwitchingLDS, affinity
 from genkern.core import kalman_roots
+from tests.cases_odd import NEAR, planar, scalar
+from tests.oracles_exact import DIGITS, exact_kernel, exact_law_kernel, exact_log_prob, path_law
 
 HOWS = [Power(0.5), Power(1.0), Power(0.3), Power(2.0), Expected(0.7)]
 
@@ -206,4 +206,5 @@ def test_roots_equal_the_filter_of_covariances() -> None:
     assert (loss < 1e-14).all()
     singular = LDS([[0.5]], [[1.0], [1.0]], 1.0, [0.0, 0.0], [0.0], 1.0).systems()
     flat = kalman_roots.densities(kalman_roots.factored(singular), np.zeros((1, 2), np.int64), np.zeros((1, 2, 2)))
-    assert np.isnan(flat[0][0]) and flat[1][0] == 0.0
+    assert np.isnan(flat[0][0])
+    assert flat[1][0] == 0.0

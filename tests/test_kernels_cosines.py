@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from tests.cases_odd import NEAR, ODD
 
 from genkern import (
     Dirichlet,
@@ -28,6 +27,7 @@ from genkern import (
 )
 from genkern.affinities.rules import Rule
 from genkern.kernels.cosines import ROUNDING
+from tests.cases_odd import NEAR, ODD
 
 KERNELS = [*(ProbabilityProduct(rho) for rho in (0.5, 1.0, 0.3, 2.0)), MeanMap(0.5), MeanMap(100.0)]
 LENGTHS = {"LDS": (3, 40), "SwitchingLDS": (3, 5), "FactorialHMM": (3, 100), "PositionalChain": (3, 30)}
@@ -44,7 +44,8 @@ def test_no_cosine_exceeds_one(name: str) -> None:
             try:
                 logs, own = kernel.log(models, list(models)), kernel.log_diag(models)
             except (TypeError, ValueError) as error:
-                assert any(text in str(error) for text in REFUSED), error
+                if not any(text in str(error) for text in REFUSED):
+                    raise
                 continue
             done += 1
             alive = np.isfinite(own)

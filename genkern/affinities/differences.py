@@ -30,8 +30,8 @@ Flags = NDArray[np.bool_]
 
 TRUSTED = 1e-11  # error of a log value up to which the filter of covariances is believed
 SINGULAR = (
-    "the sum of the covariances of their observations is singular, so the product is infinite or undefined. Give obs_cov "
-    "a floor, or use the mean map."
+    "the sum of the covariances of their observations is singular, so the product is infinite or undefined. Give "
+    "obs_cov a floor, or use the mean map."
 )
 
 

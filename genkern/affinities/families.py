@@ -100,7 +100,7 @@ def gamma_product(P: Gamma, Q: Gamma, how: Power) -> Floats:
         finite = np.where(a > 0.0, a, 1.0)
         both = scale + scale2
         log_b = np.log(scale) + np.log(scale2) - np.log(rho * both)
-        # log-gammas by Stirling's formula: its large parts are x (log r - (r - 1)), r = a b / (alpha beta), and the like
+        # by Stirling's formula, whose large parts are alpha (log r - (r - 1)), r = a b / (alpha beta), and the like
         gap = shape2 * (scale2 / both) - shape * (scale / both)
 
         def side(x: Floats, other: Floats, gap: Floats) -> Floats:
@@ -262,7 +262,7 @@ def _finite(logs: Floats, why: str, rho: float) -> Floats:
 def _beta_terms(p: Floats, q: Floats, rho: float) -> Floats:
     """Return log B(a) - rho log B(p) - rho log B(q) of the last axis, a = rho (p + q - 2) + 1.
 
-    By Stirling's formula, whose large parts are p (log r - (r - 1)), r = a P / (p A), with the sums P and A, and the like.
+    By Stirling's formula, whose large parts are p (log r - (r - 1)), r = a P / (p A), with sums P and A, and the like.
     """
     k, spare = p.shape[-1], 1.0 - 2.0 * rho
     a = rho * (p + q) + spare

@@ -55,7 +55,7 @@ def stacked_product(P: LDS, Q: LDS, how: Power, length: int) -> Floats:
 
     :math:`\Lambda = \sum_t \log |S_t|` is of each system's own Kalman filter; :math:`\Lambda_\Delta` and
     :math:`M = \sum_t v_t^T S_t^{-1} v_t` are of the filter of the difference of both observations, a system of
-    :math:`n + n'` states, on observations of zero.
+    :math:`n + n'` states, on observations of zero; ``differences`` says how it keeps its digits.
     """
     _check_channels(P, Q)
     rho, size = how.rho, P.n_channels * length

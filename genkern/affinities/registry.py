@@ -213,8 +213,8 @@ class Affinity:
         name : str, optional
             Name of the formula; the default is the function's.
         length : {"iid", "given", "all"}, default="iid"
-            "iid": the formula compares one draw, and L independent ones are its L-th power. "given": it takes the length
-            as a fourth argument. "all": it sums over all lengths, and serves calls without a length.
+            "iid": the formula compares one draw, and L independent ones are its L-th power. "given": it takes the
+            length as a fourth argument. "all": it sums over all lengths, and serves calls without a length.
         exact : True, "bound" or "sampled", default=True
             What the values are.
         parts : tuple of str, default=()

@@ -147,8 +147,8 @@ def _gain(m, z, t):
 def _cancel(m, z, t):
     r"""Raise growth and drift to what cancels in the innovation and its covariance at step t.
 
-    :math:`g_t` is the largest :math:`\sum_k C_{ak}^2 P_{kk}` in units of the pivots of S: where it is large, S is a small
-    difference of large numbers, and so is the next P where the gain is large, too. Growth is the largest
+    :math:`g_t` is the largest :math:`\sum_k C_{ak}^2 P_{kk}` in units of the pivots of S: where it is large, S is a
+    small difference of large numbers, and so is the next P where the gain is large, too. Growth is the largest
     :math:`g_t \max(1, g_{t-1})`, drift the largest :math:`\sum_k C_{ak}^2 m_k^2`, in the same units.
     """
     n, d = z.n, z.d

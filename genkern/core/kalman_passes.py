@@ -18,8 +18,6 @@ from genkern.core.kalman_places import Places, places_of
 from genkern.core.simd import W
 
 WORTH_THREADS = 1 << 20  # steps times squared states below which starting threads costs more than they save
-
-
 HEAD = 4  # numbers of an object before its sums
 
 

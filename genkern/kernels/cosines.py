@@ -13,7 +13,7 @@ ROUNDING = 1e-10  # relative to the size of the logs: what may be cut off above 
 
 
 def capped(logs: Floats, scale: Floats, exact: Callable[[], bool], who: Any, places: tuple[int, int]) -> Floats:
-    """Return log cosines (n, m) that are not above zero where rounding put them there; larger ones are refused if exact.
+    """Return log cosines (n, m), cut off at zero where rounding put them above; larger ones are refused if exact.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ def capped(logs: Floats, scale: Floats, exact: Callable[[], bool], who: Any, pla
             i, j = (int(place) for place in np.unravel_index(np.argmax(np.where(wrong, logs, -np.inf)), logs.shape))
             raise ValueError(
                 f"{who!r}: the similarity of objects {places[0] + i} and {places[1] + j} is exp({logs[i, j]:.3g}), and "
-                "that of an exact kernel is at most one: their values have lost their digits. Compare fewer observations "
-                "(length), or fit models with larger floors (min_covar, pseudocount)."
+                "that of an exact kernel is at most one: their values have lost their digits. Compare fewer "
+                "observations (length), or fit models with larger floors (min_covar, pseudocount)."
             )
         logs[over & ~wrong] = 0.0
     return logs

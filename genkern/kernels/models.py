@@ -62,7 +62,7 @@ class ProbabilityProduct(ModelKernel):
     rho : float, default=1.0
         Power, positive. 1/2 (Bhattacharyya) does not depend on the units of x; 1 is the expected likelihood.
     length : int, optional
-        Number of observations, for sequence models; see ``affinity``.
+        Number of observations, symbols or points; sequence models need it. See ``affinity``.
     method : str, default="exact"
         Which kind of formula; ``affinity.table()`` lists them.
 
@@ -112,7 +112,7 @@ class MeanMap(ModelKernel):
         Sharpness, not negative; symbols count as one-hot vectors. Towards infinity it becomes the probability product
         kernel with rho = 1, up to a factor.
     length : int, optional
-        Number of observations, for sequence models; see ``affinity``.
+        Number of observations, symbols or points; sequence models need it. See ``affinity``.
     method : str, default="exact"
         Which kind of formula; ``affinity.table()`` lists them.
 

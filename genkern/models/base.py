@@ -143,8 +143,8 @@ def draws_in(model: Any, length: int, who: str) -> int:
     size = getattr(model, "draw_size", 1)
     if length % size:
         raise ValueError(
-            f"{who}: a draw of a {type(model).__name__} with {size} observed nodes holds {size} observations, and 'length' "
-            f"counts observations. Got length={length}; give a multiple of {size}, or none, for one draw."
+            f"{who}: a draw of a {type(model).__name__} with {size} observed nodes holds {size} observations, and "
+            f"'length' counts observations. Got length={length}; give a multiple of {size}, or none, for one draw."
         )
     return length // size
 

@@ -372,7 +372,7 @@ def _refuse_lost(growth: Floats) -> None:
     wrong = np.flatnonzero(~(loss <= LOST))
     if len(wrong):
         raise ValueError(
-            f"LDS: object {wrong[0]}: states that no observation tells apart grow beyond the noise so much that the log "
-            f"density would be off by some {loss[wrong[0]]:.1g}, and {LOST:g} is allowed. Take shorter series, or leave "
-            "unstable states that are hardly seen out of the model."
+            f"LDS: object {wrong[0]}: states that no observation tells apart grow beyond the noise so much that the "
+            f"log density would be off by some {loss[wrong[0]]:.1g}, and {LOST:g} is allowed. Take shorter series, or "
+            "leave unstable states that are hardly seen out of the model."
         )
