@@ -23,7 +23,9 @@ FACTORIAL = (
     | {("FactorialHMM", "HMM", how, "given", "exact") for how in BOTH_HOWS}
     | {("FactorialHMM", "FactorialHMM", "Power", "given", "mean-field")}
 )
-BAYES = {("BayesNet", other, how, "iid", "exact") for other in ("BayesNet", "HMM") for how in BOTH_HOWS}
+BAYES = {("BayesNet", "BayesNet", how, "iid", "exact") for how in BOTH_HOWS} | {
+    ("BayesNet", "HMM", how, length, "exact") for how in BOTH_HOWS for length in ("all", "given")
+}
 METHODS = ("exact", "all-pairs", "paired")
 SWITCHING = {("SwitchingLDS", "SwitchingLDS", how, "given", method) for how in BOTH_HOWS for method in METHODS}
 DRAWS = {("Sampled", "Sampled", how, length, "exact") for how in BOTH_HOWS for length in ("all", "given")}

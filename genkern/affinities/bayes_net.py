@@ -18,6 +18,7 @@ from genkern.validation import Floats
 CHUNK = 1 << 21  # parameters of pairs at a time
 PRODUCT = "Jebara, Kondor & Howard (2004), section 4.3, the power inside the sum over hidden nodes"
 MEAN_MAP = "Mehta & Gray (2010), section 3, with eq. 2 for every observed node"
+AS_MANY = "as many observations as observed nodes"
 
 
 @affinity.register(BayesNet, BayesNet, Power, reference=PRODUCT)
@@ -39,12 +40,19 @@ def one_contraction(P: BayesNet, Q: BayesNet, how: How) -> Floats:
     return _contracted(P, Q, how)
 
 
-@affinity.register(BayesNet, HMM, Power, reference=f"{PRODUCT}; as many observations as observed nodes")
-@affinity.register(BayesNet, HMM, Expected, reference=f"{MEAN_MAP}; as many observations as observed nodes")
-def network_and_hmm(P: BayesNet, Q: HMM, how: How) -> Floats:
+@affinity.register(BayesNet, HMM, Power, length="all", reference=f"{PRODUCT}; {AS_MANY}")
+@affinity.register(BayesNet, HMM, Power, length="given", reference=f"{PRODUCT}; {AS_MANY}")
+@affinity.register(BayesNet, HMM, Expected, length="all", reference=f"{MEAN_MAP}; {AS_MANY}")
+@affinity.register(BayesNet, HMM, Expected, length="given", reference=f"{MEAN_MAP}; {AS_MANY}")
+def network_and_hmm(P: BayesNet, Q: HMM, how: How, length: int | None = None) -> Floats:
     """Return the log kernel of a network and a hidden Markov model whose symbols are the observed nodes, G + (a, b)."""
-    length = len(P.graph.observed)
-    nets = [member.to_bayes_net(length) for member in rebatch(Q, (-1,)).unstack()]
+    size = P.draw_size
+    if length not in (None, size):
+        raise ValueError(
+            f"affinity: a row of the network holds {size} observations, and the hidden Markov model is compared by "
+            f"sequences of as many. Got length={length}; give length={size}, or a network of {length} observed nodes."
+        )
+    nets = [member.to_bayes_net(size) for member in rebatch(Q, (-1,)).unstack()]
     unrolled = rebatch(BayesNet.stack(nets), Q.shape)
     sizes = [P.graph.sizes[v] for v in P.graph.observed]
     symbols = [unrolled.graph.sizes[v] for v in unrolled.graph.observed]

@@ -14,11 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import erfcx, gammaln, i0e
+from scipy.special import erfcx, i0e
 
 from genkern.affinities.how import Expected, Power
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
+from genkern.core.cancelling import LOG_2PI, log_gap, log_poisson_powers, stirling_rest
 from genkern.core.power_series import log_power_series
 from genkern.models.bernoulli import Bernoulli
 from genkern.models.dirichlet import Dirichlet
@@ -30,6 +31,7 @@ from genkern.models.von_mises import VonMises
 from genkern.validation import Floats
 
 CHUNK = 1 << 20  # numbers in a temporary array
+MANY = 1e4  # rates above which sums over counts have a limit
 JEBARA = "Jebara, Kondor & Howard (2004)"
 
 
@@ -91,13 +93,23 @@ def gamma_product(P: Gamma, Q: Gamma, how: Power) -> Floats:
        + \alpha'\log\beta'], \quad a = \rho(\alpha + \alpha' - 2) + 1, \quad 1/b = \rho (1/\beta + 1/\beta')
     """
     rho = how.rho
+    spare = 1.0 - 2.0 * rho
 
     def terms(shape: Floats, scale: Floats, shape2: Floats, scale2: Floats) -> Floats:
-        a = rho * (shape + shape2 - 2.0) + 1.0
-        own = gammaln(shape) + shape * np.log(scale) + (gammaln(shape2) + shape2 * np.log(scale2))
-        log_b = np.log(scale) + np.log(scale2) - np.log(rho * (scale + scale2))
+        a = rho * (shape + shape2) + spare
         finite = np.where(a > 0.0, a, 1.0)
-        return np.where(a > 0.0, gammaln(finite) + finite * log_b - rho * own, np.inf)
+        both = scale + scale2
+        log_b = np.log(scale) + np.log(scale2) - np.log(rho * both)
+        # by Stirling's formula, whose large parts are alpha (log r - (r - 1)), r = a b / (alpha beta), and the like
+        gap = shape2 * (scale2 / both) - shape * (scale / both)
+
+        def side(x: Floats, other: Floats, gap: Floats) -> Floats:
+            excess = (gap + spare / rho * (other / both)) / x
+            large = x * log_gap(excess, finite / x * (other / (rho * both)))
+            return rho * (large - 0.5 * np.log(finite / x) - stirling_rest(x))
+
+        total = (0.5 - rho) * (np.log(finite) + LOG_2PI) + spare * log_b + stirling_rest(finite)
+        return np.where(a > 0.0, total + (side(shape, scale2, gap) + side(shape2, scale, -gap)), np.inf)
 
     return _finite(crossed(P, Q, terms), "shapes are so small", rho)
 
@@ -111,9 +123,9 @@ def dirichlet_product(P: Dirichlet, Q: Dirichlet, how: Power) -> Floats:
     rho = how.rho
 
     def terms(p: Floats, q: Floats) -> Floats:
-        a = rho * (p + q - 2.0) + 1.0
+        a = rho * (p + q) + (1.0 - 2.0 * rho)
         usable = (a > 0.0).all(axis=-1, keepdims=True)
-        logs = _log_beta(np.where(usable, a, 1.0)) - rho * (_log_beta(p) + _log_beta(q))
+        logs = _beta_terms(np.where(usable, p, 1.0), np.where(usable, q, 1.0), rho)
         return np.where(usable, logs[..., None], np.inf)
 
     return _finite(crossed(P, Q, terms), "parameters alpha are so small", rho)
@@ -148,8 +160,12 @@ def poisson_product(P: Poisson, Q: Poisson, how: Power) -> Floats:
         if rho == 1.0:
             return np.log(i0e(2.0 * np.sqrt(p * q))) - (np.sqrt(p) - np.sqrt(q)) ** 2
         with np.errstate(divide="ignore"):
-            logs = rho * (np.log(p) + np.log(q))
-        return log_power_series(logs.ravel(), 2.0 * rho).reshape(logs.shape) - rho * (p + q)
+            logs = 0.5 * (np.log(p) + np.log(q))
+        many = logs > math.log(MANY * max(2.0 * rho, 0.5 / rho, 1.0))
+        few = np.where(many, 0.0, logs)
+        series = log_power_series(2.0 * rho * few.ravel(), 2.0 * rho).reshape(logs.shape) - 2.0 * rho * np.exp(few)
+        limit = log_poisson_powers(np.where(many, logs, 0.0), 2.0 * rho)
+        return np.where(many, limit, series) - rho * (np.sqrt(p) - np.sqrt(q)) ** 2
 
     return crossed(P, Q, terms)
 
@@ -164,10 +180,9 @@ def von_mises_product(P: VonMises, Q: VonMises, how: Power) -> Floats:
     rho = how.rho
 
     def terms(mean: Floats, kappa: Floats, mean2: Floats, kappa2: Floats) -> Floats:
-        # R^2 = (kappa - kappa')^2 + 4 kappa kappa' cos^2(gap / 2): no cancellation between equal directions.
-        turn = np.cos(0.5 * (mean - mean2)) ** 2
-        resultant = rho * np.sqrt((kappa - kappa2) ** 2 + 4.0 * kappa * kappa2 * turn)
-        return _log_bessel(resultant) - rho * (_log_bessel(kappa) + _log_bessel(kappa2))
+        resultant, lost = _resultant(0.5 * (mean - mean2), kappa, kappa2)
+        own = np.log(2.0 * math.pi * i0e(kappa)) + np.log(2.0 * math.pi * i0e(kappa2))
+        return np.log(2.0 * math.pi * i0e(rho * resultant)) - rho * (lost + own)
 
     return crossed(P, Q, terms)
 
@@ -207,10 +222,8 @@ def _circle_integrals(gap: Floats, kappa: Floats, kappa2: Floats, lam: float, co
     step = max(1, CHUNK // count)
     for low in range(0, len(gap), step):
         rows = slice(low, low + step)
-        turn = np.cos(0.5 * (z - gap[rows, None])) ** 2
-        both = (kappa[rows] * kappa2[rows])[:, None]
-        radius = np.sqrt((kappa[rows] - kappa2[rows])[:, None] ** 2 + 4.0 * both * turn)
-        logs = np.log(i0e(radius)) + radius - (kappa[rows] + kappa2[rows])[:, None] + floor
+        radius, lost = _resultant(0.5 * (z - gap[rows, None]), kappa[rows, None], kappa2[rows, None])
+        logs = np.log(i0e(radius)) - lost + floor
         own = np.log(i0e(kappa[rows])) + np.log(i0e(kappa2[rows]))
         out[rows] = np.logaddexp.reduce(logs, axis=1) - own - math.log(count)
     return out
@@ -246,13 +259,30 @@ def _finite(logs: Floats, why: str, rho: float) -> Floats:
     return logs
 
 
-def _log_beta(a: Floats) -> Floats:
-    """Return the log multivariate beta function of the last axis."""
-    logs: Floats = gammaln(a).sum(axis=-1) - gammaln(a.sum(axis=-1))
-    return logs
+def _beta_terms(p: Floats, q: Floats, rho: float) -> Floats:
+    """Return log B(a) - rho log B(p) - rho log B(q) of the last axis, a = rho (p + q - 2) + 1.
+
+    By Stirling's formula, whose large parts are p (log r - (r - 1)), r = a P / (p A), with sums P and A, and the like.
+    """
+    k, spare = p.shape[-1], 1.0 - 2.0 * rho
+    a = rho * (p + q) + spare
+    whole, left, right = (x.sum(axis=-1, keepdims=True) for x in (a, p, q))
+
+    def side(x: Floats, y: Floats, own: Floats, other: Floats) -> Floats:
+        excess = (rho * (y * own - x * other) + spare * (own - k * x)) / (x * whole)
+        each = x * log_gap(excess, a * own / (x * whole)) - 0.5 * np.log(a / x) - stirling_rest(x)
+        return rho * (each.sum(axis=-1) + (0.5 * np.log(whole / own) + stirling_rest(own))[..., 0])
+
+    logs = np.log(a).sum(axis=-1) - (2 * k - 1) * np.log(whole[..., 0]) + (k - 1) * LOG_2PI
+    rest = stirling_rest(a).sum(axis=-1) - stirling_rest(whole)[..., 0]
+    return (0.5 - rho) * logs + rest + (side(p, q, left, right) + side(q, p, right, left))
 
 
-def _log_bessel(kappa: Floats) -> Floats:
-    """Return the log normaliser of von Mises distributions."""
-    logs: Floats = np.log(2.0 * math.pi * i0e(kappa)) + kappa
-    return logs
+def _resultant(half: Floats, kappa: Floats, kappa2: Floats) -> tuple[Floats, Floats]:
+    """Return the length R of the sum of two vectors, given half the angle between them, and kappa + kappa' - R."""
+    # R^2 = (kappa - kappa')^2 + 4 kappa kappa' cos^2 = (kappa + kappa')^2 - 4 kappa kappa' sin^2: nothing cancels.
+    both = 4.0 * kappa * kappa2
+    radius = np.sqrt((kappa - kappa2) ** 2 + both * np.cos(half) ** 2)
+    total = kappa + kappa2
+    sides = np.where(total > 0.0, total, 1.0) + radius
+    return radius, both * np.sin(half) ** 2 / sides

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from genkern.affinities.differences import SINGULAR, TRUSTED, Pairs, alike, careful_densities, merged, stacked
 from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
-from genkern.core.kalman_passes import Systems, run
+from genkern.core.kalman_passes import run
+from genkern.core.kalman_roots import log_densities, loss_of
 from genkern.models.base import rebatch
 from genkern.models.gaussian import Gaussian
 from genkern.models.lds import LDS
@@ -19,8 +21,6 @@ from genkern.models.linear_gaussian_net import LinearGaussianNet
 from genkern.validation import Floats
 
 CHUNK = 1 << 21  # numbers at a time, of all pairs' systems and observations
-Ints = NDArray[np.int64]
-
 LOG_2PI = math.log(2.0 * math.pi)
 NETS = "Jebara, Kondor & Howard (2004), section 4.4, on the observed nodes"
 NET_MEANS = "Mehta & Gray (2010), proposition 2, on the observed nodes"
@@ -55,7 +55,7 @@ def stacked_product(P: LDS, Q: LDS, how: Power, length: int) -> Floats:
 
     :math:`\Lambda = \sum_t \log |S_t|` is of each system's own Kalman filter; :math:`\Lambda_\Delta` and
     :math:`M = \sum_t v_t^T S_t^{-1} v_t` are of the filter of the difference of both observations, a system of
-    :math:`n + n'` states, on observations of zero.
+    :math:`n + n'` states, on observations of zero; ``differences`` says how it keeps its digits.
     """
     _check_channels(P, Q)
     rho, size = how.rho, P.n_channels * length
@@ -123,7 +123,9 @@ def _log_determinants(model: LDS, length: int) -> Floats:
     """Return sum_t log |S_t| of each system's own filter, shape batch; -inf if one is singular."""
     systems = model.systems()
     centred = systems._replace(mean=np.zeros_like(systems.mean), offset=np.zeros_like(systems.offset))
-    logs = -2.0 * _density_at_zero(centred, length) - model.n_channels * length * LOG_2PI
+    count, d = systems.C.shape[:2]
+    log_prob = log_densities(centred, np.zeros((count * length, d)), np.arange(count + 1) * length).log_prob
+    logs = -2.0 * log_prob - d * length * LOG_2PI
     return np.where(np.isnan(logs), -np.inf, logs).reshape(model.shape)
 
 
@@ -136,49 +138,40 @@ def _difference(P: LDS, Q: LDS, length: int, scale: float, ridge: float, skip: N
     b = Q.shape[-1]
     left, right = (rebatch(side, (-1,)).systems() for side in (P, Q))
     index = np.indices((math.prod(batch), a, b)).reshape(3, -1)
-    wanted = np.arange(index.shape[1]) if skip is None else np.flatnonzero(~skip.ravel())
-    first, second = index[0] * a + index[1], index[0] * b + index[2]
+    pairs = Pairs(left, index[0] * a + index[1], right, index[0] * b + index[2], scale, ridge)
+    wanted = np.ones(index.shape[1], bool) if skip is None else ~skip.ravel()
+    numbers = alike(left, right)
+    same = numbers[0][pairs.i] == numbers[1][pairs.j]
     n, d = P.n_states + Q.n_states, P.n_channels
     step = max(8, CHUNK // (3 * n * n + n * d + d * d + length * d) // 8 * 8)
     out = np.zeros(index.shape[1])
-    for low in range(0, len(wanted), step):
-        some = wanted[low : low + step]
-        pairs = stacked_systems(left, first[some], right, second[some], scale)
-        pairs.R[:, np.arange(d), np.arange(d)] += ridge
-        out[some] = _density_at_zero(pairs, length)
-        wrong = np.flatnonzero(np.isnan(out[some]))
-        if len(wrong):
-            place = np.unravel_index(int(some[wrong[0]]), (*batch, a, b))
-            raise PairError(
-                tuple(int(i) for i in place),
-                "the sum of the covariances of their observations is singular, so the product is infinite or "
-                "undefined. Give obs_cov a floor, or use the mean map.",
-            )
+    for merge in (False, True):
+        rows = np.flatnonzero(wanted & (same == merge))
+        for low in range(0, len(rows), step):
+            some = rows[low : low + step]
+            try:
+                out[some] = _densities_at_zero(pairs.take(some), length, merge)
+            except PairError as error:
+                place = np.unravel_index(int(some[error.index[0]]), (*batch, a, b))
+                raise PairError(tuple(int(i) for i in place), error.text) from None
     return out.reshape(*batch, a, b)
 
 
-def stacked_systems(left: Systems, i: Ints, right: Systems, j: Ints, scale: float) -> Systems:
-    """Return the systems of the differences of pairs (i, j): states side by side, observations C s + b - C' s' - b'."""
-
-    def corner(first: Floats, second: Floats, factor: float = 1.0) -> Floats:
-        n, m = first.shape[-1], second.shape[-1]
-        both = np.zeros((len(i), n + m, n + m))
-        both[:, :n, :n], both[:, n:, n:] = factor * first[i], factor * second[j]
-        return both
-
-    return Systems(
-        corner(left.A, right.A),
-        np.concatenate([left.C[i], -right.C[j]], axis=2),
-        corner(left.Q, right.Q, scale),
-        scale * (left.R[i] + right.R[j]),
-        np.concatenate([left.mean[i], right.mean[j]], axis=1),
-        corner(left.cov, right.cov, scale),
-        left.offset[i] - right.offset[j],
+def _densities_at_zero(pairs: Pairs, length: int, merge: bool) -> Floats:
+    """Return the log densities (n,) of ``length`` observations of zero of the differences of pairs."""
+    count, d = len(pairs.i), pairs.left.C.shape[1]
+    sums = run(
+        (merged if merge else stacked)(pairs), np.zeros((count * length, d)), np.arange(count + 1) * length, False
     )
-
-
-def _density_at_zero(systems: Systems, length: int) -> Floats:
-    """Return the log density (n,) of ``length`` observations of zero under each system; NaN if it has none."""
-    count, d = systems.C.shape[:2]
-    values = np.zeros((count * length, d))
-    return run(systems, values, np.arange(count + 1) * length, derivatives=False).log_prob
+    logs = sums.log_prob
+    doubtful = np.flatnonzero(~((loss_of(sums.growth, sums.drift) <= TRUSTED) & np.isfinite(logs)))
+    if len(doubtful):
+        paths = np.repeat(np.arange(len(doubtful))[:, None], length, axis=1)
+        try:
+            logs[doubtful] = careful_densities(pairs.take(doubtful), paths, merge)
+        except PairError as error:
+            raise PairError((int(doubtful[error.index[0]]),), error.text) from None
+    wrong = np.flatnonzero(np.isnan(logs))
+    if len(wrong):
+        raise PairError((int(wrong[0]),), SINGULAR)
+    return logs

@@ -29,7 +29,8 @@ class Affinity:
     how : Power or Expected
         The comparison.
     length : int, optional
-        Number of observations. Independent draws (leaves) give ``length`` times the value of one draw. Sequence
+        Number of observations, which are symbols or points. Independent draws (leaves) give ``length`` times the
+        value of one draw; a row of a ``BayesNet`` holds as many observations as there are observed nodes. Sequence
         models need it, unless both have ``stop`` probabilities: then the default is all lengths at once.
     method : str, default="exact"
         Which kind of formula; nothing approximate is chosen silently.
@@ -212,8 +213,8 @@ class Affinity:
         name : str, optional
             Name of the formula; the default is the function's.
         length : {"iid", "given", "all"}, default="iid"
-            "iid": the formula compares one observation, and L independent ones are its L-th power. "given": it takes
-            the length as a fourth argument. "all": it sums over all lengths, and serves calls without a length.
+            "iid": the formula compares one draw, and L independent ones are its L-th power. "given": it takes the
+            length as a fourth argument. "all": it sums over all lengths, and serves calls without a length.
         exact : True, "bound" or "sampled", default=True
             What the values are.
         parts : tuple of str, default=()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from genkern.affinities.how import How
+from genkern.models.base import draws_in
 from genkern.validation import Floats
 
 BAND = 64  # rows at a time when a stack meets itself: columns before the band are mirrored, not computed
@@ -44,7 +45,7 @@ class Rule:
         if self.length == "given":
             return self.formula(P, Q, how, length)
         logs = self.formula(P, Q, how)
-        return logs if length is None else length * logs
+        return logs if length is None else draws_in(P, length, "affinity") * logs
 
     def square(self, P: Any, how: How, length: int | None) -> Floats:
         """Return symmetric (n, n) logs of a stack of batch (n,) with itself, at half the price."""

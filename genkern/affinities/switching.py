@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genkern.affinities.differences import TRUSTED, Pairs, alike, careful_densities, merged, stacked
 from genkern.affinities.how import Expected, How, Power
-from genkern.affinities.linear_gaussian import LOG_2PI, stacked_systems
+from genkern.affinities.linear_gaussian import LOG_2PI
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
 from genkern.core.kalman_passes import Systems
+from genkern.core.kalman_roots import loss_of
 from genkern.core.switching_pairs import densities_at_zero
 from genkern.models.base import rebatch
 from genkern.models.categorical import draw_rows
@@ -129,12 +131,11 @@ def _path_kernel(p: SwitchingLDS, q: SwitchingLDS, how: How, left: Ints, right: 
     if isinstance(how, Expected):
         if how.lam == 0.0:
             return np.zeros(len(i) if paired else (len(left), len(right)))
-        pairs = stacked_systems(systems, first, other, second, 1.0)
-        pairs.R[:, np.arange(p.n_channels), np.arange(p.n_channels)] += 1.0 / how.lam
-        logs = 0.5 * size * (LOG_2PI - math.log(how.lam)) + _regular(densities_at_zero(pairs, codes))
+        logs = _differences(Pairs(systems, first, other, second, 1.0, 1.0 / how.lam), codes)
+        logs += 0.5 * size * (LOG_2PI - math.log(how.lam))
         return logs if paired else logs.reshape(len(left), len(right))
     rho = how.weight_power
-    logs = _regular(densities_at_zero(stacked_systems(systems, first, other, second, 1.0 / rho), codes))
+    logs = _differences(Pairs(systems, first, other, second, 1.0 / rho, 0.0), codes)
     logs += (1.0 - rho) * size * LOG_2PI - size * math.log(rho)
     if rho != 1.0:
         own = [_log_determinants(side, paths) for side, paths in ((systems, left), (other, right))]
@@ -142,11 +143,28 @@ def _path_kernel(p: SwitchingLDS, q: SwitchingLDS, how: How, left: Ints, right: 
     return logs if paired else logs.reshape(len(left), len(right))
 
 
+def _differences(pairs: Pairs, codes: Ints) -> Floats:
+    """Return log densities at zero (N,) of the differences of observations along paths (N, L) of pairs of regimes."""
+    numbers = alike(pairs.left, pairs.right)
+    same = (numbers[0][pairs.i] == numbers[1][pairs.j])[codes].all(axis=1)
+    logs = np.empty(len(codes))
+    for merge, rows in ((False, np.flatnonzero(~same)), (True, np.flatnonzero(same))):
+        logs[rows], growth, drift = densities_at_zero((merged if merge else stacked)(pairs), codes[rows])
+        trusted = (loss_of(growth, drift) <= TRUSTED) & np.isfinite(logs[rows])
+        doubtful = rows[~trusted]
+        if len(doubtful):
+            try:
+                logs[doubtful] = careful_densities(pairs, codes[doubtful], merge)
+            except PairError as error:
+                raise PairError((0, 0), error.text) from None
+    return _regular(logs)
+
+
 def _log_determinants(systems: Systems, paths: Ints) -> Floats:
     """Return sum_t log |S_t| (N,) of the filters along paths."""
     centred = systems._replace(mean=np.zeros_like(systems.mean), offset=np.zeros_like(systems.offset))
     size = systems.C.shape[1] * paths.shape[1]
-    return -2.0 * _regular(densities_at_zero(centred, paths)) - size * LOG_2PI
+    return -2.0 * _regular(densities_at_zero(centred, paths)[0]) - size * LOG_2PI
 
 
 def _regular(logs: Floats) -> Floats:

@@ -49,7 +49,7 @@ from genkern.core.kalman_lanes import (
     turned_square_of,
     wipe,
 )
-from genkern.core.simd import broadcast, less, multiply_add, select, zero
+from genkern.core.simd import broadcast, less, maximum, multiply_add, select, zero
 
 STEADY = 1e-14  # relative change of a covariance below which it counts as converged
 
@@ -63,6 +63,9 @@ def forward(m, z, steps):
     apart()
     n = z.n
     put(m, z.log_prob, zero())
+    put(m, z.growth, zero())
+    put(m, z.before, broadcast(1.0))
+    put(m, z.drift, zero())
     put(m, z.frozen, zero())
     put(m, z.failed, broadcast(-1.0))
     put(m, z.since, broadcast(1e300))
@@ -103,6 +106,7 @@ def _gain(m, z, t):
     copy(m, z.small, z.seen_r, d * d)
     square_of(m, z.small, z.wide, z.seen_c, d, n, ADD)
     factorise(m, z.small, z.pivots, d)
+    _cancel(m, z, t)
     half_logs(m, z.flag, z.pivots, d, z.channels)
     put(m, z.constant, select(less(broadcast(0.5), at(m, z.hold)), at(m, z.constant), at(m, z.flag)))
     invert_unit(m, z.small2, z.small, d)
@@ -137,6 +141,32 @@ def _gain(m, z, t):
         put(m, z.since, select(fresh, broadcast(float(t)), at(m, z.since)))
         put(m, z.frozen, select(fresh, broadcast(1.0), at(m, z.frozen)))
         put(m, z.hold, select(fresh, broadcast(1.0), at(m, z.hold)))
+
+
+@inlined
+def _cancel(m, z, t):
+    r"""Raise growth and drift to what cancels in the innovation and its covariance at step t.
+
+    :math:`g_t` is the largest :math:`\sum_k C_{ak}^2 P_{kk}` in units of the pivots of S: where it is large, S is a
+    small difference of large numbers, and so is the next P where the gain is large, too. Growth is the largest
+    :math:`g_t \max(1, g_{t-1})`, drift the largest :math:`\sum_k C_{ak}^2 m_k^2`, in the same units.
+    """
+    n, d = z.n, z.d
+    P, mean = z.P + t * n * n, z.m + t * n
+    counts = less(at(m, z.hold), broadcast(0.5))
+    now = zero()
+    for a in range(d):
+        spread, shift = zero(), zero()
+        for k in range(n):
+            weight = at(m, z.seen_c + a * n + k) * at(m, z.seen_c + a * n + k)
+            spread = multiply_add(weight, at(m, P + k * n + k), spread)
+            shift = multiply_add(weight, at(m, mean + k) * at(m, mean + k), shift)
+        pivot = at(m, z.pivots + a)
+        share = select(counts, broadcast(1.0) / select(less(zero(), pivot), pivot, broadcast(1.0)), zero())
+        now = maximum(now, share * spread)
+        put(m, z.drift, maximum(at(m, z.drift), share * shift))
+    put(m, z.growth, maximum(at(m, z.growth), now * at(m, z.before)))
+    put(m, z.before, maximum(now, broadcast(1.0)))
 
 
 @inlined

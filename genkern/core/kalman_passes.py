@@ -18,6 +18,7 @@ from genkern.core.kalman_places import Places, places_of
 from genkern.core.simd import W
 
 WORTH_THREADS = 1 << 20  # steps times squared states below which starting threads costs more than they save
+HEAD = 4  # numbers of an object before its sums
 
 
 class Systems(NamedTuple):
@@ -40,14 +41,18 @@ class Sums(NamedTuple):
     r"""What a pass gives for each object, G objects or none.
 
     log_prob (n_objects,), NaN where the innovation covariance is singular at the position ``failed`` (n_objects,), else
-    -1. The derivatives of log p by A (G, n, n), C (G, d, n), Q (G, n, n), R (G, d, d), by the mean (G, n) and
-    covariance (G, n, n) of the first state and the offset (G, d), every entry of a matrix by itself. Moments
-    :math:`\sum E[s_t s_t^T | x]` (G, n, n) over the steps that are ``left`` by a transition, all but the last, and over
-    those that are ``seen``, with at least one channel; ``seen_sum`` (G, n), :math:`\sum E[s_t | x]` over the latter.
+    -1. What cancelled in the filter, growth and drift (n_objects,), is defined in ``kalman_adjoint``: log_prob is known
+    to some EPS (growth + the square root of drift). The derivatives of log p by A (G, n, n), C (G, d, n), Q (G, n, n),
+    R (G, d, d), by the mean (G, n) and covariance (G, n, n) of the first state and the offset (G, d), every entry of a
+    matrix by itself. Moments :math:`\sum E[s_t s_t^T | x]` (G, n, n) over the steps that are ``left`` by a transition,
+    all but the last, and over those that are ``seen``, with at least one channel; ``seen_sum`` (G, n),
+    :math:`\sum E[s_t | x]` over the latter.
     """
 
     log_prob: Floats
     failed: Ints
+    growth: Floats
+    drift: Floats
     A: Floats
     C: Floats
     Q: Floats
@@ -92,7 +97,7 @@ def run(systems: Systems, values: Floats, offsets: Ints, derivatives: bool = Tru
     objects, (d, n) = len(offsets) - 1, systems.C.shape[1:]
     shapes = ((n, n), (d, n), (n, n), (d, d), (n,), (n, n), (d,), (n, n), (n, n), (n,))
     sizes = [int(np.prod(shape)) for shape in shapes]
-    table = np.zeros((objects, 2 + (sum(sizes) if derivatives else 0)))
+    table = np.zeros((objects, HEAD + (sum(sizes) if derivatives else 0)))
     data = Data(_relative(systems, values, offsets), offsets, _rows(systems))
 
     def work(blocks: Ints, buffer: Floats, places: Places) -> None:
@@ -101,10 +106,11 @@ def run(systems: Systems, values: Floats, offsets: Ints, derivatives: bool = Tru
     _over_blocks(work, np.diff(offsets), n, d, n_jobs)
     failed = table[:, 1].astype(np.int64)
     table[failed >= 0, 0] = np.nan
+    head = (table[:, 0], failed, table[:, 2], table[:, 3])
     if not derivatives:
-        return Sums(table[:, 0], failed, *(np.zeros((0, *shape)) for shape in shapes))
-    parts = np.split(table[:, 2:], np.cumsum(sizes)[:-1], axis=1)
-    return Sums(table[:, 0], failed, *(part.reshape(-1, *shape) for part, shape in zip(parts, shapes)))
+        return Sums(*head, *(np.zeros((0, *shape)) for shape in shapes))
+    parts = np.split(table[:, HEAD:], np.cumsum(sizes)[:-1], axis=1)
+    return Sums(*head, *(part.reshape(-1, *shape) for part, shape in zip(parts, shapes)))
 
 
 def posterior(systems: Systems, values: Floats, offsets: Ints, n_jobs: int | None = 1) -> tuple[Beliefs, Ints]:
@@ -158,8 +164,8 @@ def _over_blocks(
 
 @kernel
 def sum_blocks(data, blocks, m, z, table):
-    """Fill the rows of the table, (n_objects, 2 or more): log_prob, failed and, if there is room, the sums."""
-    width = table.shape[1] - 2
+    """Fill the rows of the table, (n_objects, HEAD or more): log_prob, failed, growth, drift and, with room, sums."""
+    width = table.shape[1] - HEAD
     for b in range(len(blocks)):
         steps = _enter(data, blocks[b], m, z)
         last = forward(m, z, steps)
@@ -169,8 +175,10 @@ def sum_blocks(data, blocks, m, z, table):
             i = blocks[b, lane]
             table[i, 0] = m[z.log_prob * W + lane]
             table[i, 1] = m[z.failed * W + lane]
+            table[i, 2] = m[z.growth * W + lane]
+            table[i, 3] = m[z.drift * W + lane]
             for j in range(width):
-                table[i, 2 + j] = m[(z.sum_a + j) * W + lane]
+                table[i, HEAD + j] = m[(z.sum_a + j) * W + lane]
 
 
 @kernel

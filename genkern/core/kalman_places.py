@@ -11,10 +11,10 @@ class Places(NamedTuple):
     """Where in the buffer everything lies, in vectors, for n states and d channels.
 
     Parameters A, C, Q, R, mean, cov. Per series: length, complete (flag), frozen (flag) since step ``since``, failed
-    (step or -1), log_prob. Per step: x (d,), P (n, n), K (n, d), S (d, d) the inverse innovation covariance, zero for
-    missing channels, m (n,), u (d,). Sums of a series: A, C, Q, R, mean, cov, offset, left, seen, seen_sum. Flags of a
-    step: active (t < length), moves (t < length - 1), any (a channel is seen), hold, steady; channels (d,). The rest is
-    workspace.
+    (step or -1), log_prob, growth (``before``: that of the last step) and drift. Per step: x (d,), P (n, n), K (n, d),
+    S (d, d) the inverse innovation covariance, zero for missing channels, m (n,), u (d,). Sums of a series: A, C, Q, R,
+    mean, cov, offset, left, seen, seen_sum. Flags of a step: active (t < length), moves (t < length - 1), any (a
+    channel is seen), hold, steady; channels (d,). The rest is workspace.
     """
 
     n: int
@@ -31,6 +31,9 @@ class Places(NamedTuple):
     since: int
     failed: int
     log_prob: int
+    growth: int
+    before: int
+    drift: int
     constant: int
     active: int
     moves: int

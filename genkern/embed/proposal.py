@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from genkern.models.base import draws_in
 from genkern.models.streams import seed_of
 from genkern.validation import Floats, check_int, check_number
 
@@ -32,7 +33,7 @@ class ProposalFeatures(TransformerMixin, BaseEstimator):
     n : int, default=1000
         Number N of draws.
     length : int, optional
-        Number of observations, for models of sequences.
+        Number of observations, for models of sequences and of several draws.
     normalize : bool, default=True
         Scale every row to unit length, in logarithms, so that the kernel of a model with itself is one. Otherwise
         features that leave the range of floating point are refused.
@@ -94,16 +95,17 @@ class ProposalFeatures(TransformerMixin, BaseEstimator):
         who = "ProposalFeatures"
         check_number(self.rho, "rho", who, exclusive=True)
         size = check_int(self.n, "n", who, 1)
-        options = {} if self.length is None else {"length": check_int(self.length, "length", who, 1)}
+        length = None if self.length is None else check_int(self.length, "length", who, 1)
         models = _check_models(X)
         rng = np.random.default_rng(seed_of(self.random_state))
         if len(models) > size:
             models = [models[i] for i in np.sort(rng.choice(len(models), size, replace=False))]
         # Equal shares, as far as possible; the weights of the proposal are the shares themselves.
         shares = np.bincount(np.arange(size) % len(models), minlength=len(models))
-        self.draws_ = [
-            drawn for model, share in zip(models, shares) for drawn in model.sample(int(share), rng=rng, **options)
-        ]
+        self.draws_ = []
+        for model, share in zip(models, shares):
+            options = {} if length is None else {"length": draws_in(model, length, who)}
+            self.draws_ += list(model.sample(int(share), rng=rng, **options))
         logs = np.stack([_log_prob(model, self.draws_, i) for i, model in enumerate(models)])
         self.log_proposal_: Floats = np.logaddexp.reduce(logs + np.log(shares / size)[:, None], axis=0)
         return self

@@ -83,6 +83,10 @@ class Kernel(BaseEstimator):
         """Return logarithms (n,)."""
         raise TypeError(f"{type(self).__name__} must define _logs_diag.")
 
+    def _exact(self, X: Any, Y: Any) -> bool:
+        """Say whether values of prepared X and Y come from exact formulas, so that no cosine can exceed one."""
+        return False
+
     @property
     def formula(self) -> str:
         """The kernel in LaTeX."""

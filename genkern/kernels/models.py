@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from genkern.affinities import Expected, How, Power, affinity
@@ -45,6 +46,11 @@ class ModelKernel(Kernel):
     def _logs_diag(self, X: Collection) -> Floats:
         return affinity.diag(X, self._how(), self.length, self.method)
 
+    def _exact(self, X: Collection, Y: Collection | None) -> bool:
+        groups = X.groups if Y is None else [*X.groups, *Y.groups]
+        pairs = itertools.combinations_with_replacement([stack for stack, _ in groups], 2)
+        return all(affinity.explain(*pair, self._how(), self.length, self.method).kind == "exact" for pair in pairs)
+
 
 class ProbabilityProduct(ModelKernel):
     r"""The probability product kernel between models.
@@ -56,7 +62,7 @@ class ProbabilityProduct(ModelKernel):
     rho : float, default=1.0
         Power, positive. 1/2 (Bhattacharyya) does not depend on the units of x; 1 is the expected likelihood.
     length : int, optional
-        Number of observations, for sequence models; see ``affinity``.
+        Number of observations, symbols or points; sequence models need it. See ``affinity``.
     method : str, default="exact"
         Which kind of formula; ``affinity.table()`` lists them.
 
@@ -106,7 +112,7 @@ class MeanMap(ModelKernel):
         Sharpness, not negative; symbols count as one-hot vectors. Towards infinity it becomes the probability product
         kernel with rho = 1, up to a factor.
     length : int, optional
-        Number of observations, for sequence models; see ``affinity``.
+        Number of observations, symbols or points; sequence models need it. See ``affinity``.
     method : str, default="exact"
         Which kind of formula; ``affinity.table()`` lists them.
 

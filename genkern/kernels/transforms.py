@@ -9,17 +9,17 @@ import numpy as np
 
 from genkern.kernels.base import Kernel
 from genkern.kernels.composites import IntegerPower, _Binary, _shown, _Unary
+from genkern.kernels.cosines import ROUNDING, capped, place_of
 from genkern.kernels.latex import ATOM, PRODUCT, bracketed, times
 from genkern.validation import Floats, check_number
-
-ROUNDING = 1e-10  # relative to the size of the logs: what may be cut off above a cosine of one
 
 
 class Normalized(_Unary):
     r"""A kernel as a cosine, :math:`\bar k(x, y) = k(x, y) / \sqrt{k(x, x)\, k(y, y)}`.
 
     Computed in logs where the kernel is, so that values far below what floating point holds are no obstacle. An object
-    whose self-similarity is zero has zero similarity to all others and one to itself; a warning says so.
+    whose self-similarity is zero has zero similarity to all others and one to itself; a warning says so. No value of an
+    exact kernel exceeds one: what rounding leaves above it is cut off, and more is an error that names the objects.
 
     Parameters
     ----------
@@ -43,9 +43,10 @@ class Normalized(_Unary):
         logs = logs - scale
         logs[dead] = -np.inf
         logs[:, gone] = -np.inf
-        logs[(logs > 0.0) & (logs < ROUNDING * (1.0 + np.abs(scale)))] = 0.0
         if Y is None:
             np.fill_diagonal(logs, 0.0)
+        places = place_of(X), place_of(X if Y is None else Y)
+        logs = capped(logs, scale, lambda: self.kernel._exact(X, Y), self, places)
         return logs
 
     def _values(self, X: Any, Y: Any) -> Floats:

@@ -78,6 +78,9 @@ class On(Kernel):
     def _logs_diag(self, X: Any) -> Floats:
         return self.kernel._logs_diag(X[self.view])
 
+    def _exact(self, X: Any, Y: Any) -> bool:
+        return self.kernel._exact(*self._seen(X, Y))
+
     def _seen(self, X: Any, Y: Any) -> tuple[Any, Any]:
         """Return the view of both."""
         return X[self.view], None if Y is None else Y[self.view]

@@ -63,6 +63,11 @@ class Model:
         raise TypeError(f"{type(self).__name__} must define its batch shape.")
 
     @property
+    def draw_size(self) -> int:
+        """Number of observations in one draw: one symbol or point, but for networks of several observed nodes."""
+        return 1
+
+    @property
     def digest(self) -> str:
         """Hexadecimal digest of class and content."""
         known: str | None = self.__dict__.get("_digest")
@@ -121,6 +126,27 @@ class Model:
 
 
 AnyModel = TypeVar("AnyModel", bound=Model)
+
+
+def draws_in(model: Any, length: int, who: str) -> int:
+    """Return how many draws of a model hold so many observations.
+
+    Parameters
+    ----------
+    model : Model or other object
+        Models from elsewhere have one observation in a draw, or are sequences.
+    length : int
+        Number of observations.
+    who : str
+        Who asks.
+    """
+    size = getattr(model, "draw_size", 1)
+    if length % size:
+        raise ValueError(
+            f"{who}: a draw of a {type(model).__name__} with {size} observed nodes holds {size} observations, and "
+            f"'length' counts observations. Got length={length}; give a multiple of {size}, or none, for one draw."
+        )
+    return length // size
 
 
 def rebatch(model: AnyModel, batch: tuple[int, ...]) -> AnyModel:

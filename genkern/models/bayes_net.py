@@ -83,6 +83,11 @@ class BayesNet(Model):
         return f"BayesNet({len(self.graph.names)} nodes{hidden}, {self.values.shape[-1]} parameters{stack})"
 
     @property
+    def draw_size(self) -> int:
+        """Number of observations in one row: one for every observed node."""
+        return len(self.graph.observed)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The batch of the stack."""
         return self.values.shape[:-1]

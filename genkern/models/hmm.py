@@ -313,7 +313,10 @@ class HMM(Model):
         return pieces if alphabet is None else [alphabet.decode(piece) for piece in pieces]
 
     def to_bayes_net(self, length: int) -> BayesNet:
-        """Return sequences of one length as a network of hidden ``state0``, ... and observed ``symbol0``, ..."""
+        """Return sequences of one length as a network of hidden ``state0``, ... and observed ``symbol0``, ...
+
+        Kernels with this ``length`` take both for the same: a row of the network holds so many observations.
+        """
         return unroll(self, length)
 
     # --- refusals

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from genkern.core import kalman_passes as core
+from genkern.core.kalman_roots import LOST, log_densities, loss_of
 from genkern.models import lds_covariance
 from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.gaussian import Gaussian, check_spread
@@ -142,7 +143,8 @@ class LDS(Model):
         if self.shape:
             columns = [self[index].log_prob(packed, n_jobs) for index in np.ndindex(self.shape)]
             return np.stack(columns, axis=-1).reshape((-1, *self.shape))
-        sums = core.run(self.systems(), packed.values, packed.offsets, derivatives=False, n_jobs=n_jobs)
+        sums = log_densities(self.systems(), packed.values, packed.offsets, n_jobs=n_jobs)
+        _refuse_lost(sums.growth)
         _refuse_singular(sums.failed)
         return sums.log_prob
 
@@ -208,7 +210,7 @@ class LDS(Model):
         _refuse_singular(sums.failed, first)
         seen = np.add.reduceat((~np.isnan(some.values)).any(axis=1), some.offsets[:-1], dtype=np.int64)
         counts = np.stack([np.ones(some.n_objects), some.lengths - 1.0, seen], axis=1)
-        blocks = dict(zip((*self._fields, "left", "seen", "seen_sum", "counts"), (*sums[2:], counts), strict=True))
+        blocks = dict(zip((*self._fields, "left", "seen", "seen_sum", "counts"), (*sums[4:], counts), strict=True))
         if totals:
             blocks = {name: block.sum(axis=0, keepdims=True) for name, block in blocks.items()}
         return {"log_prob": sums.log_prob, **blocks}
@@ -354,4 +356,16 @@ def _refuse_singular(failed: NDArray[np.int64], first: int = 0) -> None:
             f"LDS: object {first + wrong[0]}, position {failed[wrong[0]]}: the covariance C P C^T + R of the "
             "observation given its past is singular, so the series has no density. Give 'obs_cov' a positive variance "
             "in all channels."
+        )
+
+
+def _refuse_lost(growth: Floats) -> None:
+    """Raise for the first series whose density the filter cannot tell."""
+    loss = loss_of(growth)
+    wrong = np.flatnonzero(~(loss <= LOST))
+    if len(wrong):
+        raise ValueError(
+            f"LDS: object {wrong[0]}: states that no observation tells apart grow beyond the noise so much that the "
+            f"log density would be off by some {loss[wrong[0]]:.1g}, and {LOST:g} is allowed. Take shorter series, or "
+            "leave unstable states that are hardly seen out of the model."
         )

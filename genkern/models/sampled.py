@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.hashing import make_key
-from genkern.models.base import Model
+from genkern.models.base import Model, draws_in
 from genkern.validation import Floats, check_int
 
 KEPT = 512  # lists of draws that are remembered
@@ -105,7 +105,8 @@ class Sampled(Model):
 @lru_cache(maxsize=KEPT)
 def _draws(sampled: Sampled, length: int | None) -> list[Any]:
     rng = np.random.default_rng(int(sampled.digest[:16], 16))
-    return sampled.sample(sampled.n, length=length, rng=rng)
+    size = None if length is None else draws_in(sampled.model, length, "Sampled")
+    return sampled.sample(sampled.n, length=size, rng=rng)
 
 
 def _digest_of(model: Any) -> str:
