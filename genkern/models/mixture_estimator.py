@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import xlogy
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from genkern.core.rows import expected_rows
+from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics, rebatch
 from genkern.models.em import Limits, Run, Steps, best_of, climb, warn_unconverged
 from genkern.models.emissions import EMISSIONS
@@ -46,7 +45,7 @@ class MixtureEstimator(LeafEstimator):
         EM stops when a step gains less than this per point. Zero runs all steps.
     pseudocount : float, default=0.01
         Added to the expected number of points of every component (a Dirichlet prior on the weights). Zero is maximum
-        likelihood.
+        likelihood. Weights (and probabilities of symbols) that are zero in an ``init`` stay zero.
     init : {"auto", "kmeans", "random"} or Mixture, default="auto"
         First guess: clusters of points, or the assignment of each point to the nearest of random ones. "auto" is kmeans
         for vectors, and random weights for symbols, which have no distances. A ``Mixture`` is started from as it is.
@@ -194,10 +193,7 @@ class MixtureEstimator(LeafEstimator):
     def log_prior(self, leaf: Mixture) -> Floats:
         """Return the Dirichlet log prior of the weights plus that of the components."""
         prior: Floats = self._component_of(leaf).log_prior(leaf.flat_components())
-        if self.pseudocount == 0:
-            return prior
-        total: Floats = prior + xlogy(self.pseudocount, leaf.weights).sum(axis=(-1, -2))
-        return total
+        return prior + log_pseudocounts(leaf.weights, self.pseudocount, 2)
 
     def n_free(self, packed: Packed) -> int:
         """Return the parameters of a state plus one, the analogue of the symbols of an emission row."""
