@@ -1,6 +1,7 @@
-"""What a start forbids stays forbidden: zeros of ``init`` under pseudocounts, and the mode of the posterior beside them."""
+"""What a start forbids stays forbidden: zeros of ``init`` under pseudocounts, and the mode of the posterior."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def test_the_mode_of_the_posterior_is_that_on_the_allowed_support(ending):
     fitted = HMMEstimator(
         init=start, emission=CategoricalEstimator("abc", pseudocount=0.25), pseudocount=0.25, max_iter=3, tol=0
     ).fit(X)
-    pairs = [a + b for x in X for a, b in zip(x, x[1:])]
+    pairs = [a + b for x in X for a, b in pairwise(x)]
     ends = [x[-1] for x in X]
 
     def mode(counts, allowed):
@@ -114,7 +115,9 @@ def test_components_without_weight_stay_out():
 
 def test_zeros_of_emissions_inside_mixtures_stay():
     letters = Categorical([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]], "abc")
-    model = MixtureEstimator(2, CategoricalEstimator("abc", 0.5), init=Mixture([0.5, 0.5], letters)).fit(["aabcc"]).model_
+    model = (
+        MixtureEstimator(2, CategoricalEstimator("abc", 0.5), init=Mixture([0.5, 0.5], letters)).fit(["aabcc"]).model_
+    )
     assert ((model.components.probs > 0) == (letters.probs > 0)).all()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from genkern.intake import locate
@@ -223,6 +223,20 @@ class GaussianEstimator(LeafEstimator):
             else:
                 cov = np.where(used, np.maximum(variances, self.min_covar), leaf.cov)
         return Gaussian._restore(leaf.mean + np.where(used, step, 0.0), cov)
+
+    @property
+    def collapses(self) -> bool:
+        """Whether only a floor bounds the density at a single point."""
+        return self.estimate == "ml"
+
+    def at_floor(self, leaf: Gaussian) -> NDArray[np.bool_]:
+        """Return which members have a variance (in some direction) at the floor."""
+        cov = np.linalg.eigvalsh(leaf.cov) if leaf.covariance_type == "full" else leaf.variances
+        return np.asarray((cov <= self.min_covar * (1.0 + 1e-6)).any(axis=-1))
+
+    def counts(self, blocks: dict[str, Floats], leaf: Gaussian) -> Floats:
+        """Return the weights of the members."""
+        return blocks["weight"].reshape(leaf.shape)
 
     def log_prior(self, leaf: Gaussian) -> Floats:
         """Return the normal-inverse-Wishart log prior."""

@@ -12,14 +12,15 @@ from genkern.core import hmm as core
 from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics
 from genkern.models.categorical_estimator import CategoricalEstimator
-from genkern.models.em import Limits, Run, Steps, best_of, climb, warn_unconverged
+from genkern.models.em import Limits, Run, Steps, warn_unconverged
 from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import LeafEstimator, ModelEstimator
 from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm import HMM, emission_blocks
 from genkern.models.hmm_start import Plan, check_start, first_guess, pack_for_start
 from genkern.models.mixture_estimator import MixtureEstimator
-from genkern.models.streams import Keys, derive, keys_of, seed_of
+from genkern.models.restarts import Problem, best_start, warn_lone
+from genkern.models.streams import Keys, keys_of, seed_of
 from genkern.objects import Packed, kind_of, object_digests, remember_width
 from genkern.progress import report
 from genkern.validation import Floats, check_int, check_number, check_option
@@ -145,6 +146,7 @@ class HMMEstimator(ModelEstimator):
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
         warn_unconverged(run.converged, self._limits(), "n_states")
+        warn_lone(run, ("state", "component"), self._limits())
         return self
 
     def fit_each(self, X: Any) -> list[HMM]:
@@ -163,6 +165,7 @@ class HMMEstimator(ModelEstimator):
                 report(f"HMMEstimator: fitting {len(group)} models of {n} states")
             run = self._best(emission, packed.take(group), int(n), keys[group], own=True)
             converged[group] = run.converged
+            warn_lone(run, ("state", "component"), self._limits(), group)
             for i, model in zip(group, run.models, strict=True):
                 models[i] = model
         warn_unconverged(converged, self._limits(), "n_states")
@@ -266,20 +269,25 @@ class HMMEstimator(ModelEstimator):
     def _limits(self) -> Limits:
         return Limits("HMMEstimator", self.max_iter, self.tol, self.verbose)
 
-    def _best(self, emission: LeafEstimator, packed: Packed, n: int, keys: Keys, own: bool) -> Run:
+    def _best(self, emission: Any, packed: Packed, n: int, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
-        steps = Steps(
-            lambda model, part: model.statistics(part, totals=not own, n_jobs=self.n_jobs),
-            lambda statistics: self._maximize(emission, statistics),
-            self._log_prob,
-            lambda model: self._log_prior(emission, model),
-        )
 
-        def run(restart: int) -> Run:
-            guess = self._guess(Plan(packed, n, self.structure, own, derive(keys, restart)), emission)
-            return climb(steps, self._limits(), guess, packed, own)
+        def guess(part: Packed, some: Keys, each: bool) -> HMM:
+            return self._guess(Plan(part, n, self.structure, each, some), emission)
 
-        return best_of(self.n_init, run, self._limits())
+        def steps(part: Packed, each: bool) -> Steps:
+            return Steps(
+                lambda model, part: model.statistics(part, totals=not model.shape, n_jobs=self.n_jobs),
+                lambda statistics: self._maximize(emission, statistics),
+                self._log_prob,
+                lambda model: self._log_prior(emission, model),
+                at_floor=(lambda model: emission.at_floor(model.emissions)) if emission.collapses else None,
+                counts=lambda statistics: emission.counts(emission_blocks(statistics), statistics.model.emissions),
+            )
+
+        problem = Problem(steps, guess, n, n * (n + emission.n_free(packed)))
+        once = isinstance(self.init, HMM)
+        return best_start(problem, self._limits(), 1 if once else self.n_init, packed, keys, own)
 
     def _guess(self, plan: Plan, emission: LeafEstimator) -> HMM:
         if isinstance(self.init, HMM):

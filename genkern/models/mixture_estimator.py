@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics, rebatch
-from genkern.models.em import Limits, Run, Steps, best_of, climb, warn_unconverged
+from genkern.models.em import Limits, Run, Steps, warn_unconverged
 from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import LeafEstimator
 from genkern.models.mixture import Mixture, component_blocks
 from genkern.models.mixture_start import divide, is_symbols
-from genkern.models.streams import Keys, derive, keys_of, seed_of
+from genkern.models.restarts import Problem, best_start, warn_lone
+from genkern.models.streams import Keys, keys_of, seed_of
 from genkern.objects import Packed, kind_of, object_digests, remember_width
 from genkern.validation import Floats, check_int, check_number, check_option
 
@@ -132,6 +134,7 @@ class MixtureEstimator(LeafEstimator):
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
         warn_unconverged(run.converged, self._limits(), "n_components")
+        warn_lone(run, ("component",), self._limits())
         return self
 
     def fit_each(self, X: Any) -> list[Mixture]:
@@ -141,6 +144,7 @@ class MixtureEstimator(LeafEstimator):
         self._refuse_few(packed, own=True)
         run = inner._best(packed, keys_of(seed_of(self.random_state), object_digests(packed)), own=True)
         warn_unconverged(run.converged, self._limits(), "n_components")
+        warn_lone(run, ("component",), self._limits(), np.arange(packed.n_objects))
         return run.models
 
     def maximize(self, statistics: Statistics) -> Mixture:
@@ -194,6 +198,19 @@ class MixtureEstimator(LeafEstimator):
         """Return the Dirichlet log prior of the weights plus that of the components."""
         prior: Floats = self._component_of(leaf).log_prior(leaf.flat_components())
         return prior + log_pseudocounts(leaf.weights, self.pseudocount, 2)
+
+    @property
+    def collapses(self) -> bool:
+        """Whether components do; those of a name or of ``init`` are asked once there are any."""
+        return not isinstance(self.component, LeafEstimator) or self.component.collapses
+
+    def at_floor(self, leaf: Mixture) -> NDArray[np.bool_]:
+        """Return which components (batch + (k,)) are at their floor."""
+        return self._component_of(leaf).at_floor(leaf.flat_components()).reshape(leaf.weights.shape)
+
+    def counts(self, blocks: dict[str, Floats], leaf: Mixture) -> Floats:
+        """Return the effective number of observations of each component, batch + (k,)."""
+        return leaf.weights * blocks["weights"].reshape(leaf.weights.shape)
 
     def n_free(self, packed: Packed) -> int:
         """Return the parameters of a state plus one, the analogue of the symbols of an emission row."""
@@ -259,18 +276,26 @@ class MixtureEstimator(LeafEstimator):
 
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
-        steps = Steps(
-            lambda model, part: model.statistics(part, totals=not own, n_jobs=self.n_jobs),
+        # To the one mixture of all bags, their points are those of one bag.
+        joined = packed if own else packed._replace(offsets=packed.offsets[[0, -1]])
+        once = isinstance(self.init, Mixture)
+        problem = Problem(self._steps, self._guess, self._size(), 0)
+        return best_start(problem, self._limits(), 1 if once else self.n_init, joined, keys, own)
+
+    def _steps(self, packed: Packed, own: bool) -> Steps:
+        """Return the E- and M-steps of one mixture, or of a stack of own ones."""
+
+        def members(model: Mixture) -> Mixture:
+            return rebatch(model, (*model.shape, 1))
+
+        return Steps(
+            lambda model, part: model.statistics(part, totals=not model.shape, n_jobs=self.n_jobs),
             self._maximize,
             lambda model, part: model.bag_log_prob(part, self.n_jobs),
-            lambda model: self.log_prior(rebatch(model, (*model.shape, 1))),
+            lambda model: self.log_prior(members(model)),
+            at_floor=(lambda model: self.at_floor(members(model))[..., 0, :]) if self.collapses else None,
+            counts=lambda statistics: self.counts(statistics.blocks, statistics.model),
         )
-
-        def run(restart: int) -> Run:
-            guess = self._guess(packed, derive(keys, restart), own)
-            return climb(steps, self._limits(), guess, packed, own)
-
-        return best_of(self.n_init, run, self._limits())
 
     def _guess(self, packed: Packed, keys: Keys, own: bool) -> Mixture:
         """Return the mixture, or the stack of own mixtures, from which EM starts."""
