@@ -43,7 +43,8 @@ class Steps(NamedTuple):
     Own models are a stack of batch (n_objects,), and their statistics belong to the objects; one model of all objects
     has the statistics of all together. ``drop``, if there is one, is told which own models leave the batch: for E-steps
     that go on from the last. Of families whose densities have no bound, ``at_floor`` says which components of a model
-    are at their floor, and ``counts`` how many observations each has, from statistics.
+    are at their floor, in which directions (the last axis), and ``counts``, from statistics, how many observations each
+    has.
     """
 
     expect: Callable[[Any, Packed], Statistics]

@@ -80,8 +80,8 @@ class LeafEstimator(ModelEstimator):
         return False
 
     def at_floor(self, leaf: Any) -> NDArray[np.bool_]:
-        """Return which members are at their floor."""
-        return np.zeros(leaf.shape, bool)
+        """Return in which directions members are at their floor, batch + (directions,)."""
+        return np.zeros((*leaf.shape, 1), bool)
 
     def counts(self, blocks: dict[str, Floats], leaf: Any) -> Floats:
         """Return the effective number of observations of each member, from blocks taken under ``leaf``."""

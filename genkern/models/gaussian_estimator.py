@@ -230,9 +230,9 @@ class GaussianEstimator(LeafEstimator):
         return self.estimate == "ml"
 
     def at_floor(self, leaf: Gaussian) -> NDArray[np.bool_]:
-        """Return which members have a variance (in some direction) at the floor."""
+        """Return which variances (of full covariances: in which principal directions) are at the floor."""
         cov = np.linalg.eigvalsh(leaf.cov) if leaf.covariance_type == "full" else leaf.variances
-        return np.asarray((cov <= self.min_covar * (1.0 + 1e-6)).any(axis=-1))
+        return np.asarray(cov <= self.min_covar * (1.0 + 1e-6))
 
     def counts(self, blocks: dict[str, Floats], leaf: Gaussian) -> Floats:
         """Return the weights of the members."""

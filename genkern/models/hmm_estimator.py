@@ -19,7 +19,7 @@ from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm import HMM, emission_blocks
 from genkern.models.hmm_start import Plan, check_start, first_guess, pack_for_start
 from genkern.models.mixture_estimator import MixtureEstimator
-from genkern.models.restarts import Problem, best_start, warn_lone
+from genkern.models.restarts import Problem, best_start, numbers_in, warn_lone
 from genkern.models.streams import Keys, keys_of, seed_of
 from genkern.objects import Packed, kind_of, object_digests, remember_width
 from genkern.progress import report
@@ -269,7 +269,7 @@ class HMMEstimator(ModelEstimator):
     def _limits(self) -> Limits:
         return Limits("HMMEstimator", self.max_iter, self.tol, self.verbose)
 
-    def _best(self, emission: Any, packed: Packed, n: int, keys: Keys, own: bool) -> Run:
+    def _best(self, emission: LeafEstimator, packed: Packed, n: int, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
 
         def guess(part: Packed, some: Keys, each: bool) -> HMM:
@@ -285,7 +285,7 @@ class HMMEstimator(ModelEstimator):
                 counts=lambda statistics: emission.counts(emission_blocks(statistics), statistics.model.emissions),
             )
 
-        problem = Problem(steps, guess, n, n * (n + emission.n_free(packed)))
+        problem = Problem(steps, guess, n, n * n + numbers_in(emission.reference(packed, n, own=False)))
         once = isinstance(self.init, HMM)
         return best_start(problem, self._limits(), 1 if once else self.n_init, packed, keys, own)
 

@@ -16,7 +16,7 @@ from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import LeafEstimator
 from genkern.models.mixture import Mixture, component_blocks
 from genkern.models.mixture_start import divide, is_symbols
-from genkern.models.restarts import Problem, best_start, warn_lone
+from genkern.models.restarts import Problem, best_start, numbers_in, warn_lone
 from genkern.models.streams import Keys, keys_of, seed_of
 from genkern.objects import Packed, kind_of, object_digests, remember_width
 from genkern.validation import Floats, check_int, check_number, check_option
@@ -205,8 +205,8 @@ class MixtureEstimator(LeafEstimator):
         return not isinstance(self.component, LeafEstimator) or self.component.collapses
 
     def at_floor(self, leaf: Mixture) -> NDArray[np.bool_]:
-        """Return which components (batch + (k,)) are at their floor."""
-        return self._component_of(leaf).at_floor(leaf.flat_components()).reshape(leaf.weights.shape)
+        """Return in which directions components are at their floor, batch + (k, directions)."""
+        return self._component_of(leaf).at_floor(leaf.flat_components()).reshape((*leaf.weights.shape, -1))
 
     def counts(self, blocks: dict[str, Floats], leaf: Mixture) -> Floats:
         """Return the effective number of observations of each component, batch + (k,)."""
@@ -276,11 +276,12 @@ class MixtureEstimator(LeafEstimator):
 
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
-        # To the one mixture of all bags, their points are those of one bag.
-        joined = packed if own else packed._replace(offsets=packed.offsets[[0, -1]])
+        windows = packed.alphabet is not None and packed.values.ndim == 2
+        if not (own or windows):  # to one mixture of all bags, their points are those of one bag
+            packed = packed._replace(offsets=packed.offsets[[0, -1]])
+        problem = Problem(self._steps, self._guess, self._size(), numbers_in(self.reference(packed, 1, own=False)))
         once = isinstance(self.init, Mixture)
-        problem = Problem(self._steps, self._guess, self._size(), 0)
-        return best_start(problem, self._limits(), 1 if once else self.n_init, joined, keys, own)
+        return best_start(problem, self._limits(), 1 if once else self.n_init, packed, keys, own)
 
     def _steps(self, packed: Packed, own: bool) -> Steps:
         """Return the E- and M-steps of one mixture, or of a stack of own ones."""
@@ -293,7 +294,7 @@ class MixtureEstimator(LeafEstimator):
             self._maximize,
             lambda model, part: model.bag_log_prob(part, self.n_jobs),
             lambda model: self.log_prior(members(model)),
-            at_floor=(lambda model: self.at_floor(members(model))[..., 0, :]) if self.collapses else None,
+            at_floor=(lambda model: self.at_floor(members(model))[..., 0, :, :]) if self.collapses else None,
             counts=lambda statistics: self.counts(statistics.blocks, statistics.model),
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from genkern.models.base import Statistics
+from genkern.models.base import Model, Statistics
 from genkern.models.em import Limits, Lone, Run, Steps, better, climb
 from genkern.models.streams import Keys, derive
 from genkern.objects import Packed
@@ -32,6 +32,12 @@ class Problem(NamedTuple):
     guess: Callable[[Packed, Keys, bool], Any]
     width: int
     size: int
+
+
+def numbers_in(model: Model) -> int:
+    """Return how many numbers a model holds."""
+    values = [getattr(model, name) for name in model._fields]
+    return sum(numbers_in(value) if isinstance(value, Model) else int(np.size(value)) for value in values)
 
 
 def best_start(problem: Problem, limits: Limits, n_init: int, packed: Packed, keys: Keys, own: bool) -> Run:
@@ -156,10 +162,12 @@ def _lone(steps: Steps, run: Run, packed: Packed, own: bool) -> list[list[Lone]]
     if steps.at_floor is None or steps.counts is None:
         return None
     stack = type(run.models[0]).stack(run.models)
-    floor = steps.at_floor(stack if own else run.models[0])
-    floor = floor if own else floor[None]
+    directions = steps.at_floor(stack if own else run.models[0])
+    directions = directions if own else directions[None]
+    floor = directions.any(axis=-1)
     found: list[list[Lone]] = [[] for _ in run.models]
-    suspect = np.flatnonzero(floor.reshape(len(floor), -1).any(axis=1))
+    flat = directions.reshape(len(directions), -1)
+    suspect = np.flatnonzero(flat.any(axis=1) & ~flat.all(axis=1))  # all that is at the floor are data that do not vary
     if len(suspect):
         part = packed.take(suspect) if own else packed
         counts = steps.counts(steps.expect(stack[suspect] if own else run.models[0], part))
