@@ -17,7 +17,7 @@ from genkern.core.kalman_passes import Systems
 from genkern.core.kalman_roots import loss_of
 from genkern.core.switching_pairs import densities_at_zero
 from genkern.models.base import rebatch
-from genkern.models.categorical import draw_rows
+from genkern.models.draws import draw_paths
 from genkern.models.switching import SwitchingLDS
 from genkern.validation import Floats
 
@@ -191,11 +191,7 @@ def _log_weights(model: SwitchingLDS, paths: Ints) -> Floats:
 def _drawn(model: SwitchingLDS, length: int) -> Ints:
     """Return paths (N, L), a function of the model alone."""
     rng = np.random.default_rng(int(model.digest[:16], 16))
-    paths = np.empty((N_PATHS, length), np.int64)
-    paths[:, 0] = draw_rows(model.start[None], np.zeros(N_PATHS, np.int64), rng)
-    for t in range(1, length):
-        paths[:, t] = draw_rows(model.transitions, paths[:, t - 1], rng)
-    return paths
+    return draw_paths(model.start, model.transitions, N_PATHS, length, rng)
 
 
 def _log_sum(logs: Floats) -> float:

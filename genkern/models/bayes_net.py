@@ -12,7 +12,7 @@ from genkern.models import simplex
 from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.bayes_net_contraction import GIVEN, HIDDEN, make_plan, offsets_of_tables, table_shape
 from genkern.models.bayes_net_rows import Rows, Task, check_size, distinct_rows, pack_codes, sweep
-from genkern.models.categorical import draw_rows
+from genkern.models.draws import draw_rows
 from genkern.models.graph import Graph, make_graph
 from genkern.models.leaf import refuse_impossible
 from genkern.objects import Packed

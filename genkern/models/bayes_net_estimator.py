@@ -6,10 +6,9 @@ import numbers
 from typing import Any
 
 import numpy as np
-from scipy.special import xlogy
 from sklearn.base import clone
 
-from genkern.core.rows import expected_rows
+from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics
 from genkern.models.bayes_net import BayesNet
 from genkern.models.bayes_net_contraction import offsets_of_tables, table_shape
@@ -188,10 +187,7 @@ class BayesNetEstimator(NetEstimator):
 
     def _log_prior(self, model: BayesNet) -> Floats:
         """Return the Dirichlet log prior."""
-        if self._added() == 0:
-            return np.zeros(model.shape)
-        prior: Floats = xlogy(self._added(), model.values).sum(axis=-1)
-        return prior
+        return log_pseudocounts(model.values, self._added())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from genkern.core import hmm as core
 from genkern.models import simplex
+from genkern.models.draws import draw_rows
 from genkern.models.leaf import Leaf
 from genkern.objects import Alphabet, Packed, as_alphabet, pack_symbols
 from genkern.validation import Floats, check_probabilities
@@ -139,11 +140,3 @@ class Categorical(Leaf):
             np.zeros(n * length, np.int64), np.random.default_rng(rng)
         )
         return [self.alphabet.decode(bag) for bag in codes.reshape(n, length)]
-
-
-def draw_rows(probs: Floats, which: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return one index from each named row of a table of probabilities (n, m)."""
-    sums = np.cumsum(probs, axis=-1)
-    targets = rng.random(len(which)) * sums[which, -1]
-    index: NDArray[np.int64] = (targets[:, None] >= sums[which]).sum(axis=1)
-    return np.minimum(index, probs.shape[-1] - 1)

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 from sklearn.base import clone
 
-from genkern.core.rows import expected_rows
+from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.intake import locate
 from genkern.models.categorical import Categorical
 from genkern.models.estimator import LeafEstimator
@@ -92,8 +91,7 @@ class CategoricalEstimator(LeafEstimator):
         """Return the Dirichlet log prior."""
         if self.pseudocount == 0 or self.estimate == "ml":
             return super().log_prior(leaf)
-        prior: Floats = xlogy(self.pseudocount, leaf.probs).sum(axis=(-1, -2))
-        return prior
+        return log_pseudocounts(leaf.probs, self.pseudocount, 2)
 
     def predictive(self, packed: Packed, own: bool) -> Categorical:
         """Return posterior means, of batch (1,) or (n_objects, 1)."""

@@ -20,14 +20,25 @@ EXACT = 1e-13  # gain relative to the objective that is a rounding error
 SLACK = 1e-9, 1e-8  # loss relative to the objective, and per observation, that is one
 
 
+class Lone(NamedTuple):
+    """A component that rests on one observation: its place in the model and its effective number of observations."""
+
+    place: tuple[int, ...]
+    count: float
+
+
 class Run(NamedTuple):
-    """The outcome of EM for P models: the models, objectives (P,), steps (P,), convergence (P,), summed history."""
+    """The outcome of EM for P models: the models, objectives (P,), steps (P,), convergence (P,), summed history.
+
+    ``lone`` has, for each model, the components that rest on one observation, if that was asked.
+    """
 
     models: list[Any]
     objective: Floats
     n_iter: NDArray[np.int64]
     converged: NDArray[np.bool_]
     history: list[float]
+    lone: list[list[Lone]] | None = None
 
 
 class Steps(NamedTuple):
@@ -35,7 +46,9 @@ class Steps(NamedTuple):
 
     Own models are a stack of batch (n_objects,), and their statistics belong to the objects; one model of all objects
     has the statistics of all together. ``drop``, if there is one, is told which own models leave the batch: for E-steps
-    that go on from the last.
+    that go on from the last. Of families whose densities have no bound, ``at_floor`` says which components of a model
+    are at their floor, in which directions (the last axis), and ``counts``, from statistics, how many observations each
+    has.
     """
 
     expect: Callable[[Any, Packed], Statistics]
@@ -43,6 +56,8 @@ class Steps(NamedTuple):
     log_prob: Callable[[Any, Packed], Floats]
     log_prior: Callable[[Any], Floats]
     drop: Callable[[NDArray[np.bool_]], None] | None = None
+    at_floor: Callable[[Any], NDArray[np.bool_]] | None = None
+    counts: Callable[[Statistics], Floats] | None = None
 
 
 class Limits(NamedTuple):
@@ -148,20 +163,26 @@ def best_of(runs: int, run: Callable[[int], Run], limits: Limits) -> Run:
         new = run(restart)
         if limits.verbose:
             report(f"{limits.who}: run {restart + 1} of {runs}: {new.objective.sum():.6g}")
-        best = new if best is None else _better(best, new)
+        best = new if best is None else better(best, new)
     assert best is not None
     return best
 
 
-def _better(old: Run, new: Run) -> Run:
-    """Return, model by model, the run with the higher objective, and the history of the run that wins most."""
-    wins = new.objective > old.objective
+def better(old: Run, new: Run) -> Run:
+    """Return, model by model, the run with the higher objective, and the history of the run that wins most.
+
+    A model with a component that rests on one observation loses against one without: its objective is that of a floor.
+    """
+    alone = [run.lone or [[]] * len(run.models) for run in (old, new)]
+    bad, worse = (np.array([bool(found) for found in each]) for each in alone)
+    wins = np.where(bad == worse, new.objective > old.objective, bad)
     return Run(
         [(new if win else old).models[i] for i, win in enumerate(wins)],
         np.where(wins, new.objective, old.objective),
         np.where(wins, new.n_iter, old.n_iter),
         np.where(wins, new.converged, old.converged),
         (new if wins.mean() > 0.5 else old).history,
+        [alone[int(win)][i] for i, win in enumerate(wins)],
     )
 
 

@@ -76,6 +76,19 @@ class LeafEstimator(ModelEstimator):
         """Return the log prior density up to a constant, summed over the last batch axis: batch[:-1]."""
         return np.zeros(leaf.shape[:-1])
 
+    @property
+    def collapses(self) -> bool:
+        """Whether nothing but a floor bounds the density of a member that rests on one point."""
+        return False
+
+    def at_floor(self, leaf: Any) -> NDArray[np.bool_]:
+        """Return in which directions members are at their floor, batch + (directions,)."""
+        return np.zeros((*leaf.shape, 1), bool)
+
+    def counts(self, blocks: dict[str, Floats], leaf: Any) -> Floats:
+        """Return the effective number of observations of each member, from blocks taken under ``leaf``."""
+        raise TypeError(f"{type(self).__name__} must define counts.")
+
     def predictive(self, packed: Packed, own: bool) -> Leaf:
         """Return posterior predictive distributions, a stack of batch (1,) or, if own, (n_objects, 1)."""
         raise TypeError(f"{type(self).__name__} has no posterior predictive distribution.")

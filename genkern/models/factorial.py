@@ -12,7 +12,7 @@ from genkern.core import factorial as core
 from genkern.models import factorial_passes as passes
 from genkern.models import simplex
 from genkern.models.base import COORDINATES, Model, Statistics
-from genkern.models.categorical import draw_rows
+from genkern.models.draws import draw_paths
 from genkern.models.factorial_evidence import chains_of, observe
 from genkern.models.factorial_variational import Field, mean_field
 from genkern.models.gaussian import Gaussian
@@ -362,10 +362,8 @@ class FactorialHMM(Model):
         noise = Gaussian.stack([self.noise]).draw(np.zeros(n * length, np.int64), generator)
         series = noise.reshape(n, length, noise.shape[-1])
         for start, rows, level in zip(self.starts, self.transitions, self.means):
-            states = draw_rows(start[None], np.zeros(n, np.int64), generator)
-            for t in range(length):
-                series[:, t] += level[states]
-                states = draw_rows(rows, states, generator)
+            # One more than is needed: the numbers drawn, and so the chains, of a seed are what they were.
+            series += level[draw_paths(start, rows, n, length + 1, generator)[:, :length]]
         return list(series)
 
     # --- refusals

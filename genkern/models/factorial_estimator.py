@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
-from genkern.core.rows import expected_rows
+from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models import factorial_passes as passes
 from genkern.models.base import Statistics
 from genkern.models.em import Run, Steps, best_of, climb
@@ -210,7 +209,7 @@ class FactorialHMMEstimator(EMEstimator):
         """Return the log prior (batch) of the pseudocounts."""
         prior = np.zeros(model.shape)
         for start, rows in zip(model.starts, model.transitions):
-            prior += xlogy(self.pseudocount, start).sum(axis=-1) + xlogy(self.pseudocount, rows).sum(axis=(-1, -2))
+            prior += log_pseudocounts(start, self.pseudocount) + log_pseudocounts(rows, self.pseudocount, 2)
         return prior
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from genkern.intake import locate
 from genkern.models.estimator import LeafEstimator
 from genkern.models.gaussian import Gaussian, check_spread
-from genkern.models.gaussian_floor import data_floor, floor_covariances, mean_and_scale, statistics_floor
+from genkern.models.gaussian_floor import at_floor, data_floor, floor_covariances, mean_and_scale, statistics_floor
 from genkern.models.gaussian_prior import Prior
 from genkern.models.student_t import StudentT
 from genkern.objects import Packed, pack_points, pack_series
@@ -251,6 +251,19 @@ class GaussianEstimator(LeafEstimator):
         if name == "mean":
             return deviations
         return deviations[..., :, None] * deviations[..., None, :] if leaf.covariance_type == "full" else leaf.cov
+
+    @property
+    def collapses(self) -> bool:
+        """Whether only a floor bounds the density at a single point."""
+        return self.estimate == "ml"
+
+    def at_floor(self, leaf: Gaussian) -> NDArray[np.bool_]:
+        """Return which variances (of full covariances: in which principal directions) are at the floor."""
+        return at_floor(leaf, self.min_covar if self._floor is None else self._floor)
+
+    def counts(self, blocks: dict[str, Floats], leaf: Gaussian) -> Floats:
+        """Return the weights of the members."""
+        return blocks["weight"].reshape(leaf.shape)
 
     def log_prior(self, leaf: Gaussian) -> Floats:
         """Return the normal-inverse-Wishart log prior."""

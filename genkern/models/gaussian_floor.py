@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genkern.models.floors import ROUNDING, channel_scales
 from genkern.models.gaussian import Gaussian
@@ -18,6 +19,7 @@ from genkern.objects import Packed
 from genkern.validation import LARGEST, Floats
 
 SMALLEST = LARGEST**-2  # variance of a channel: fourth powers of smaller deviations leave the range of float64
+NEAR = 1.0 + 1e-6  # times the floor: a variance below that is at it
 VAGUE = 1e-12  # variance that stands for none, in units of the mean square, where there is no floor
 
 
@@ -82,6 +84,18 @@ def floor_eigenvalues(cov: Floats, floor: Any) -> Floats:
     raised = unit * ((vectors * np.maximum(values, least)[..., None, :]) @ np.swapaxes(vectors, -1, -2))
     # Members above the floor stay to the last bit as they are, whatever their neighbours.
     return np.where(low[..., None, None], 0.5 * (raised + np.swapaxes(raised, -1, -2)), even)
+
+
+def at_floor(leaf: Gaussian, floor: Any) -> NDArray[np.bool_]:
+    """Return which variances (of full covariances: in which principal directions) are at the floor, batch + (.,)."""
+    if leaf.covariance_type == "isotropic":
+        return np.asarray(leaf.cov <= floor * NEAR)[..., None]
+    if leaf.covariance_type == "diagonal":
+        return np.asarray(leaf.cov <= floor * NEAR)
+    least = np.broadcast_to(floor, leaf.mean.shape)
+    unit = np.sqrt(np.where(least > 0, least, 1.0))
+    values = np.linalg.eigvalsh(leaf.cov / (unit[..., :, None] * unit[..., None, :]))
+    return np.asarray(values <= np.where(least > 0, NEAR, 0.0))
 
 
 def _units(packed: Packed, own: bool, form: str) -> Floats:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.models.categorical import draw_rows
+from genkern.core import draws as core
+from genkern.models.draws import draw_paths, draw_stopping
 from genkern.validation import Floats
 
 MOST_STATES = 1e9  # of all paths drawn at a time
@@ -15,17 +16,13 @@ MOST_STATES = 1e9  # of all paths drawn at a time
 
 def paths_of_length(model: Any, n: int, length: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
     """Return n paths of one length, drawn from the chain of an HMM given that length."""
-    ahead = np.ones((length, model.n_states)) if model.final is None else np.tile(model.final, (length, 1))
-    for t in range(length - 2, -1, -1):
-        ahead[t] = model.transitions @ ahead[t + 1]
-        ahead[t] /= ahead[t].max() or 1.0
-    states = np.zeros((n, length), np.int64)
-    if not (model.start * ahead[0]).any():
-        raise ValueError(f"HMM.sample: no sequence of length {length} has positive probability.")
-    states[:, 0] = draw_rows((model.start * ahead[0])[None], states[:, 0], rng)
-    for t in range(1, length):
-        states[:, t] = draw_rows(model.transitions * ahead[t], states[:, t - 1], rng)
-    return list(states)
+    ahead = None
+    if model.final is not None:
+        ahead = np.empty((length, model.n_states))
+        core.look_ahead(model.transitions, model.final, ahead)
+        if not (model.start * ahead[0]).any():
+            raise ValueError(f"HMM.sample: no sequence of length {length} has positive probability.")
+    return list(draw_paths(model.start, model.transitions, n, length, rng, ahead))
 
 
 def paths_that_stop(model: Any, n: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
@@ -38,17 +35,7 @@ def paths_that_stop(model: Any, n: int, rng: np.random.Generator) -> list[NDArra
             f"HMM.sample: {n} sequences of {expected:.3g} observations on average are too many to draw. Give length=, "
             "or draw fewer."
         )
-    rows = np.concatenate([model.transitions, model.stop[:, None]], axis=1)
-    paths: list[list[int]] = [[] for _ in range(n)]
-    alive = np.arange(n)
-    states = draw_rows(model.start[None], np.zeros(n, np.int64), rng)
-    while len(alive):
-        for i, state in zip(alive, states):
-            paths[i].append(int(state))
-        following = draw_rows(rows, states, rng)
-        going = following < model.n_states
-        alive, states = alive[going], following[going]
-    return [np.array(path, np.int64) for path in paths]
+    return draw_stopping(model.start, np.concatenate([model.transitions, model.stop[:, None]], axis=1), n, rng)
 
 
 def expected_visits(model: Any, lengths: NDArray[Any], who: str) -> tuple[Floats, Floats]:

@@ -6,21 +6,21 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import xlogy
 from sklearn.base import clone
 
 from genkern.core import hmm as core
-from genkern.core.rows import expected_rows
+from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics
 from genkern.models.categorical_estimator import CategoricalEstimator
-from genkern.models.em import Limits, Run, Steps, best_of, climb, warn_unconverged
+from genkern.models.em import Limits, Run, Steps, warn_unconverged
 from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import Batch, LeafEstimator, ModelEstimator
 from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm import HMM, emission_blocks
-from genkern.models.hmm_start import Plan, allowed, check_start, first_guess, pack_for_start
+from genkern.models.hmm_start import Plan, check_start, first_guess, pack_for_start
 from genkern.models.mixture_estimator import MixtureEstimator
-from genkern.models.streams import Keys, derive, keys_of, seed_of
+from genkern.models.restarts import Problem, best_start, numbers_in, warn_lone
+from genkern.models.streams import Keys, keys_of, seed_of
 from genkern.objects import Packed, kind_of, object_digests, remember_width
 from genkern.progress import report
 from genkern.validation import Floats, check_int, check_number, check_option
@@ -51,7 +51,8 @@ class HMMEstimator(ModelEstimator):
         EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
         last, would gain less than ten times this. Zero runs all steps.
     pseudocount : float, default=0.01
-        Added to every allowed start, transition and stop count, and to symbol counts if ``emission`` is a name.
+        Added to every allowed start, transition and stop count, and to symbol counts if ``emission`` is a name. What
+        the structure or the zeros of an ``init`` forbid stays forbidden, whatever the pseudocount.
     init : {"auto", "random", "segmental", "kmeans"} or HMM, default="auto"
         First guess. "segmental" cuts every sequence into n equal parts, "kmeans" clusters vectors, "random" assigns
         at random. "auto" is segmental for left-right models, kmeans for vectors and random for symbols. An HMM also
@@ -152,6 +153,7 @@ class HMMEstimator(ModelEstimator):
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
         warn_unconverged(run.converged, self._limits(), "n_states")
+        warn_lone(run, ("state", "component"), self._limits())
         return self
 
     def fit_each(self, X: Any) -> list[HMM]:
@@ -170,6 +172,7 @@ class HMMEstimator(ModelEstimator):
                 report(f"HMMEstimator: fitting {len(group)} models of {n} states")
             run = self._best(emission, packed.take(group), int(n), keys[group], own=True)
             converged[group] = run.converged
+            warn_lone(run, ("state", "component"), self._limits(), group)
             for i, model in zip(group, run.models, strict=True):
                 models[i] = model
         warn_unconverged(converged, self._limits(), "n_states")
@@ -277,21 +280,25 @@ class HMMEstimator(ModelEstimator):
 
     def _best(self, emission: LeafEstimator, packed: Packed, n: int, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
-        bounded = emission.bounded(packed, own)
 
-        def run(restart: int) -> Run:
-            batch = Batch(bounded)
-            steps = Steps(
-                lambda model, part: model.statistics(part, totals=not own, n_jobs=self.n_jobs),
+        def guess(part: Packed, some: Keys, each: bool) -> HMM:
+            return self._guess(Plan(part, n, self.structure, each, some), emission.bounded(part, each))
+
+        def steps(part: Packed, each: bool) -> Steps:
+            batch = Batch(emission.bounded(part, each))
+            return Steps(
+                lambda model, part: model.statistics(part, totals=not model.shape, n_jobs=self.n_jobs),
                 lambda statistics: self._maximize(batch.estimator, statistics),
                 self._log_prob,
                 lambda model: self._log_prior(batch.estimator, model),
                 batch.drop,
+                at_floor=(lambda model: batch.estimator.at_floor(model.emissions)) if emission.collapses else None,
+                counts=lambda statistics: emission.counts(emission_blocks(statistics), statistics.model.emissions),
             )
-            guess = self._guess(Plan(packed, n, self.structure, own, derive(keys, restart)), bounded)
-            return climb(steps, self._limits(), guess, packed, own)
 
-        return best_of(self.n_init, run, self._limits())
+        problem = Problem(steps, guess, n, n * n + numbers_in(emission.reference(packed, n, own=False)))
+        once = isinstance(self.init, HMM)
+        return best_start(problem, self._limits(), 1 if once else self.n_init, packed, keys, own)
 
     def _guess(self, plan: Plan, emission: LeafEstimator) -> HMM:
         if isinstance(self.init, HMM):
@@ -312,32 +319,25 @@ class HMMEstimator(ModelEstimator):
 
     def _log_prior(self, emission: LeafEstimator, model: HMM) -> Floats:
         """Return the log prior (batch) of pseudocounts on allowed start, transition, stop and emission parameters."""
-        if self.pseudocount == 0:
-            return emission.log_prior(model.emissions)
-        start_mask, step_mask = allowed(self.structure, model.n_states)
-        prior = xlogy(self.pseudocount * start_mask, model.start).sum(axis=-1)
-        prior = prior + xlogy(self.pseudocount * step_mask, model.transitions).sum(axis=(-1, -2))
-        if model.final is not None:
-            prior = prior + xlogy(self.pseudocount, model.final).sum(axis=-1)
-        total: Floats = prior + emission.log_prior(model.emissions)
-        return total
+        prior = emission.log_prior(model.emissions) + log_pseudocounts(model.start, self.pseudocount)
+        prior = prior + log_pseudocounts(model.transitions, self.pseudocount, 2)
+        return prior if model.final is None else prior + log_pseudocounts(model.final, self.pseudocount)
 
     def _maximize(self, emission: LeafEstimator, statistics: Statistics) -> HMM:
         """Return the M-step's model, of the batch of the model that the statistics were taken under."""
         model: HMM = statistics.model
-        start_mask, step_mask = allowed(self.structure, model.n_states)
-        start = expected_rows(model.start, statistics["start"], self.pseudocount * start_mask)
+        added = np.full(model.n_states, float(self.pseudocount))  # the structure's zeros are the model's own
+        start = expected_rows(model.start, statistics["start"], added)
         end = stop = None
         if model.stop is None:
-            steps = expected_rows(model.transitions, statistics["transitions"], self.pseudocount * step_mask)
+            steps = expected_rows(model.transitions, statistics["transitions"], added)
         else:
             joint = np.concatenate([model.transitions, model.stop[..., None]], axis=-1)
             raw = np.concatenate([statistics["transitions"], statistics["stop"][..., None]], axis=-1)
-            mask = np.concatenate([step_mask, np.ones((model.n_states, 1))], axis=-1)
-            rows = expected_rows(joint, raw, self.pseudocount * mask)
+            rows = expected_rows(joint, raw, np.append(added, self.pseudocount))
             steps, stop = rows[..., :-1], rows[..., -1]
         if model.end is not None:
-            end = expected_rows(model.end, statistics["end"], np.full(model.n_states, self.pseudocount))
+            end = expected_rows(model.end, statistics["end"], added)
         emissions = emission.maximize_blocks(emission_blocks(statistics), model.emissions)
         return HMM._restore(start, steps, emissions, end, stop)
 

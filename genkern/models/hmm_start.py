@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from genkern.models.estimator import LeafEstimator, one_hot
 from genkern.models.hmm import HMM
-from genkern.models.mixture_start import ROUNDS, cluster
+from genkern.models.mixture_start import ROUNDS, cluster, soften
 from genkern.models.streams import Keys, derive, uniforms
 from genkern.objects import Packed
 from genkern.validation import Floats
@@ -88,7 +88,8 @@ def first_guess(plan: Plan, emission: LeafEstimator, init: str, ending: str | No
         emissions = _random_emissions(plan, emission)
     else:
         start, steps = _labelled_chain(plan, labels, start_mask, step_mask)
-        emissions = emission.guess(plan.packed, one_hot(labels, plan.n), plan.own)
+        shares = one_hot(labels, plan.n) if init == "segmental" else _softened(plan, emission, labels)
+        emissions = emission.guess(plan.packed, shares, plan.own)
     lengths = plan.packed.lengths if plan.own else np.array([plan.packed.lengths.mean()])
     shape = (*plan.batch, plan.n)
     end = stop = None
@@ -112,6 +113,11 @@ def _clusters(plan: Plan, emission: LeafEstimator, rounds: int = ROUNDS["kmeans"
     return cluster(
         emission.standardized(plan.packed, plan.own).values, plan.groups, plan.n, plan.uniforms(plan.n), rounds
     )
+
+
+def _softened(plan: Plan, emission: LeafEstimator, labels: NDArray[np.int64]) -> Floats:
+    """Return the shares (N, n) of states in points, given clusters."""
+    return soften(emission.standardized(plan.packed, plan.own).values, plan.groups, labels, plan.n)
 
 
 def _labelled_chain(
@@ -154,7 +160,8 @@ def _random_emissions(plan: Plan, emission: LeafEstimator) -> Any:
     saddle at which they are equal, the more data there are.
     """
     if plan.packed.alphabet is None:
-        return emission.guess(plan.packed, one_hot(_clusters(plan, emission, rounds=1), plan.n), plan.own)
+        shares = _softened(plan, emission, _clusters(plan, emission, rounds=1))
+        return emission.guess(plan.packed, shares, plan.own)
     rows, codes = len(plan.keys), int(plan.packed.values.max()) + 1
     owners = np.repeat(np.arange(rows), np.diff(plan.groups))
     counts = np.bincount(owners * codes + plan.packed.values, minlength=rows * codes)

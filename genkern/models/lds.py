@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from genkern.core import kalman_passes as core
+from genkern.core.draws import add_dynamics
 from genkern.core.kalman_roots import LOST, log_densities, loss_of
 from genkern.models import lds_covariance
 from genkern.models.base import COORDINATES, Model, Statistics
@@ -313,14 +314,13 @@ class LDS(Model):
         check_int(length, "length", "LDS.sample", 1)
         generator = np.random.default_rng(rng)
         move, look, begin = (lds_covariance.roots(cov) for cov in self.matrices())
-        state = self.initial_mean + generator.standard_normal((n, self.n_states)) @ begin
-        series = np.empty((n, length, self.n_channels))
-        for t in range(length):
-            if t:
-                state = state @ self.transition.T + generator.standard_normal((n, self.n_states)) @ move
-            noise = generator.standard_normal((n, self.n_channels)) @ look
-            series[:, t] = state @ self.observation.T + self.offset + noise
-        return list(series)
+        numbers = generator.standard_normal((length, n * (self.n_states + self.n_channels)))
+        ours, theirs = np.split(numbers, [n * self.n_states], axis=1)
+        states = np.swapaxes(ours.reshape(length, n, self.n_states), 0, 1) @ move
+        states[:, 0] = self.initial_mean + ours[0].reshape(n, self.n_states) @ begin
+        add_dynamics(self.transition[None], np.zeros((n, length), np.int64), states)
+        noise = np.swapaxes(theirs.reshape(length, n, self.n_channels), 0, 1) @ look
+        return list(states @ self.observation.T + self.offset + noise)
 
     def to_gaussian(self, length: int) -> Gaussian:
         r"""Return the joint law of ``length`` observations, one behind another, in length times d dimensions.

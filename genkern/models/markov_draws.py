@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.core.chains import Tables
-from genkern.models.categorical import draw_rows
+from genkern.core.draws import walk_words
+from genkern.models.draws import NUMBERS, draw_rows
 from genkern.validation import Floats
 
 
@@ -23,10 +24,10 @@ def sample_codes(tables: Tables, n: int, length: int, rng: np.random.Generator) 
     context = np.minimum(context, contexts - 1)
     codes = np.empty((n, max(length, k)), np.int64)
     codes[:, :k] = context[:, None] // m ** np.arange(k - 1, -1, -1) % m
-    for t in range(k, length):
-        rows = steps[(tables.begin[phase] + t - k) % len(steps), context]
-        codes[:, t] = draw_rows(rows, np.arange(n), rng)
-        context = (context * m + codes[:, t]) % contexts
+    at_a_time = max(1, NUMBERS // max(n, 1))
+    for first in range(k, length, at_a_time):
+        numbers = rng.random((min(at_a_time, length - first), n))
+        walk_words(steps, np.asarray(tables.begin[phase], np.int64), context, numbers, codes, first, k)
     return codes[:, :length]
 
 

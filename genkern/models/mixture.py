@@ -11,7 +11,7 @@ from genkern.core import hmm as core
 from genkern.core.mixture import share_out
 from genkern.models import natural, simplex
 from genkern.models.base import COORDINATES, Statistics, rebatch
-from genkern.models.categorical import draw_rows
+from genkern.models.draws import draw_rows
 from genkern.models.leaf import Leaf, refuse_impossible
 from genkern.models.mixture_passes import PREFIX, Outcome, Slopes, expect, log_weights, parts_of
 from genkern.objects import Packed

@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import xlogy
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from genkern.core.rows import expected_rows
+from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics, rebatch
-from genkern.models.em import Limits, Run, Steps, best_of, climb, warn_unconverged
+from genkern.models.em import Limits, Run, Steps, warn_unconverged
 from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import Batch, LeafEstimator
 from genkern.models.mixture import Mixture, component_blocks
 from genkern.models.mixture_start import divide, is_symbols
-from genkern.models.streams import Keys, derive, keys_of, seed_of
+from genkern.models.restarts import Problem, best_start, numbers_in, warn_lone
+from genkern.models.streams import Keys, keys_of, seed_of
 from genkern.objects import Packed, kind_of, object_digests, remember_width
 from genkern.validation import Floats, check_int, check_number, check_option
 
@@ -47,7 +48,7 @@ class MixtureEstimator(LeafEstimator):
         last, would gain less than ten times this. Zero runs all steps.
     pseudocount : float, default=0.01
         Added to the expected number of points of every component (a Dirichlet prior on the weights). Zero is maximum
-        likelihood.
+        likelihood. Weights (and probabilities of symbols) that are zero in an ``init`` stay zero.
     init : {"auto", "kmeans", "random"} or Mixture, default="auto"
         First guess: clusters of points, or the assignment of each point to the nearest of random ones. "auto" is kmeans
         for vectors, and random weights for symbols, which have no distances. A ``Mixture`` is started from as it is.
@@ -134,6 +135,7 @@ class MixtureEstimator(LeafEstimator):
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
         warn_unconverged(run.converged, self._limits(), "n_components")
+        warn_lone(run, ("component",), self._limits())
         return self
 
     def fit_each(self, X: Any) -> list[Mixture]:
@@ -143,6 +145,7 @@ class MixtureEstimator(LeafEstimator):
         self._refuse_few(packed, own=True)
         run = inner._best(packed, keys_of(seed_of(self.random_state), object_digests(packed)), own=True)
         warn_unconverged(run.converged, self._limits(), "n_components")
+        warn_lone(run, ("component",), self._limits(), np.arange(packed.n_objects))
         return run.models
 
     def maximize(self, statistics: Statistics) -> Mixture:
@@ -207,10 +210,20 @@ class MixtureEstimator(LeafEstimator):
     def log_prior(self, leaf: Mixture) -> Floats:
         """Return the Dirichlet log prior of the weights plus that of the components."""
         prior: Floats = self._component_of(leaf).log_prior(leaf.flat_components())
-        if self.pseudocount == 0:
-            return prior
-        total: Floats = prior + xlogy(self.pseudocount, leaf.weights).sum(axis=(-1, -2))
-        return total
+        return prior + log_pseudocounts(leaf.weights, self.pseudocount, 2)
+
+    @property
+    def collapses(self) -> bool:
+        """Whether components do; those of a name or of ``init`` are asked once there are any."""
+        return not isinstance(self.component, LeafEstimator) or self.component.collapses
+
+    def at_floor(self, leaf: Mixture) -> NDArray[np.bool_]:
+        """Return in which directions components are at their floor, batch + (k, directions)."""
+        return self._component_of(leaf).at_floor(leaf.flat_components()).reshape((*leaf.weights.shape, -1))
+
+    def counts(self, blocks: dict[str, Floats], leaf: Mixture) -> Floats:
+        """Return the effective number of observations of each component, batch + (k,)."""
+        return leaf.weights * blocks["weights"].reshape(leaf.weights.shape)
 
     def n_free(self, packed: Packed) -> int:
         """Return the parameters of a state plus one, the analogue of the symbols of an emission row."""
@@ -276,21 +289,37 @@ class MixtureEstimator(LeafEstimator):
 
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
-        bounded = self.bounded(packed, own)
+        windows = packed.alphabet is not None and packed.values.ndim == 2
+        if not (own or windows):  # to one mixture of all bags, their points are those of one bag
+            packed = packed._replace(offsets=packed.offsets[[0, -1]])
+        size = numbers_in(self.reference(packed, 1, own=False))
+        problem = Problem(self._steps, self._bounded_guess, self._size(), size)
+        once = isinstance(self.init, Mixture)
+        return best_start(problem, self._limits(), 1 if once else self.n_init, packed, keys, own)
 
-        def run(restart: int) -> Run:
-            batch = Batch(bounded)
-            steps = Steps(
-                lambda model, part: model.statistics(part, totals=not own, n_jobs=self.n_jobs),
-                lambda statistics: batch.estimator._maximize(statistics),
-                lambda model, part: model.bag_log_prob(part, self.n_jobs),
-                lambda model: batch.estimator.log_prior(rebatch(model, (*model.shape, 1))),
-                batch.drop,
-            )
-            guess = bounded._guess(packed, derive(keys, restart), own)
-            return climb(steps, self._limits(), guess, packed, own)
+    def _steps(self, packed: Packed, own: bool) -> Steps:
+        """Return the E- and M-steps of one mixture, or of a stack of own ones."""
+        batch = Batch(self.bounded(packed, own))
 
-        return best_of(self.n_init, run, self._limits())
+        def members(model: Mixture) -> Mixture:
+            return rebatch(model, (*model.shape, 1))
+
+        def at_floor(model: Mixture) -> NDArray[np.bool_]:
+            return np.asarray(batch.estimator.at_floor(members(model))[..., 0, :, :])
+
+        return Steps(
+            lambda model, part: model.statistics(part, totals=not model.shape, n_jobs=self.n_jobs),
+            lambda statistics: batch.estimator._maximize(statistics),
+            lambda model, part: model.bag_log_prob(part, self.n_jobs),
+            lambda model: batch.estimator.log_prior(members(model)),
+            batch.drop,
+            at_floor=at_floor if batch.estimator.collapses else None,
+            counts=lambda statistics: self.counts(statistics.blocks, statistics.model),
+        )
+
+    def _bounded_guess(self, packed: Packed, keys: Keys, own: bool) -> Mixture:
+        """Return the first guess of the estimator with the bounds that it takes from the data."""
+        return self.bounded(packed, own)._guess(packed, keys, own)
 
     def _guess(self, packed: Packed, keys: Keys, own: bool) -> Mixture:
         """Return the mixture, or the stack of own mixtures, from which EM starts."""

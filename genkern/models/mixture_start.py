@@ -23,11 +23,51 @@ def cluster(
     ``groups`` (P + 1,) says where groups begin and end, and uniform ``numbers`` (P, k) choose their first centres. One
     round only assigns points to random ones among them, chosen far from one another.
     """
+    return kmeans_each(filled(values, groups), groups, k, numbers, rounds)
+
+
+def filled(values: Floats, groups: NDArray[np.int64]) -> Floats:
+    """Return vectors (N, d) with the mean of their group in place of missing entries."""
     seen = ~np.isnan(values)
     count = np.maximum(np.add.reduceat(seen, groups[:-1], axis=0, dtype=np.float64), 1.0)
     mean = np.add.reduceat(np.where(seen, values, 0.0), groups[:-1], axis=0) / count
-    filled = np.where(seen, values, np.repeat(mean, np.diff(groups), axis=0))
-    return kmeans_each(filled, groups, k, numbers, rounds)
+    return np.where(seen, values, np.repeat(mean, np.diff(groups), axis=0))
+
+
+def soften(values: Floats, groups: NDArray[np.int64], labels: NDArray[np.int64], k: int) -> Floats:
+    r"""Return shares (N, k) of points in the clusters of their group, given labels; -1 is in none.
+
+    .. math:: r_{tj} \propto \exp \frac{- |x_t - c_j|^2}{2 s^2}, \qquad
+       s^2 = \frac{\sum_t |x_t - c_{l_t}|^2}{n - k}
+
+    with the mean :math:`c_j` of cluster j and n labels. The temperature :math:`s^2` is the squared distance from a
+    centre over all channels, not that of one channel, so that it grows with their number. Clusters that are apart stay
+    so, in any units. But where there are many channels and few points, distances to all centres are about equal, and
+    clusters of one point or a few are accidents: every component then starts with a share of all points, and with a
+    covariance of which EM can make something. From a component of one point it never comes back. As many points as
+    clusters have the squared distance from their mean for a temperature; a cluster without points has no share.
+    """
+    starts, sizes = groups[:-1], np.diff(groups)
+    vectors = filled(values, groups)
+    counts, squares = np.empty((len(sizes), k)), np.empty((len(values), k))
+    for j in range(k):
+        inside = labels == j
+        counts[:, j] = np.add.reduceat(inside, starts, dtype=np.float64)
+        centre = (
+            np.add.reduceat(np.where(inside[:, None], vectors, 0.0), starts) / np.maximum(counts[:, j], 1.0)[:, None]
+        )
+        squares[:, j] = ((vectors - np.repeat(centre, sizes, axis=0)) ** 2).sum(axis=1)
+    own = np.where(labels >= 0, np.take_along_axis(squares, np.maximum(labels, 0)[:, None], axis=1)[:, 0], 0.0)
+    spare = counts.sum(axis=1) - (counts > 0).sum(axis=1)
+    mean = np.add.reduceat(vectors, starts) / sizes[:, None]
+    gaps = ((vectors - np.repeat(mean, sizes, axis=0)) ** 2).sum(axis=1)
+    heat = np.where(spare > 0, np.add.reduceat(own, starts), np.add.reduceat(gaps, starts)) / np.maximum(spare, 1.0)
+    squares = np.where(np.repeat(counts > 0, sizes, axis=0), squares, np.inf)
+    squares -= squares.min(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = squares / (2.0 * np.repeat(heat, sizes))[:, None]
+    shares = np.exp(-np.where(squares == 0.0, 0.0, ratio))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def is_symbols(packed: Packed) -> bool:
@@ -38,9 +78,11 @@ def is_symbols(packed: Packed) -> bool:
 def divide(packed: Packed, weights: Floats, own: bool, k: int, keys: Keys, init: str) -> Floats:
     """Return weights (N, n, k) that share those of points under n members (N, n) out among k components of each.
 
-    Vectors are clustered, those of each object by themselves if own. A symbol goes to the components with random
-    weights, one of which dominates, the same at all its occurrences: were every point assigned by itself, components
-    would be the more alike the more data there are. There is one key for all objects, or one per object.
+    Vectors are clustered, those of each object by themselves if own, and shared among the clusters (see ``soften``);
+    clusters of a member are those of the points that weigh most under it, if there are any. A symbol goes to the
+    components with random weights, one of which dominates, the same at all its occurrences: were every point assigned
+    by itself, components would be the more alike the more data there are. There is one key for all objects, or one per
+    object.
     """
     n = weights.shape[1]
     if is_symbols(packed):
@@ -52,14 +94,17 @@ def divide(packed: Packed, weights: Floats, own: bool, k: int, keys: Keys, init:
         return shared
     vectors, shares = _vectors(packed), np.zeros((*weights.shape, k))
     groups = packed.offsets if own else packed.offsets[[0, -1]]
+    most = (weights > 0.0) & (weights == weights.max(axis=1, keepdims=True))
     for member in range(n):
-        mine = np.flatnonzero(weights[:, member] > 0)
+        some = np.logical_or.reduceat(most[:, member], groups[:-1])
+        mine = np.flatnonzero(np.where(np.repeat(some, np.diff(groups)), most[:, member], weights[:, member] > 0.0))
         counts = np.diff(np.searchsorted(mine, groups))
         there = counts > 0
         places = np.concatenate([[0], np.cumsum(counts[there])])
         numbers = uniforms(derive(keys, member)[there][:, None], np.arange(k))
-        labels = cluster(vectors[mine], places, k, numbers, ROUNDS[init])
-        shares[mine, member, labels] = weights[mine, member]
+        labels = np.full(len(vectors), -1)
+        labels[mine] = cluster(vectors[mine], places, k, numbers, ROUNDS[init])
+        shares[:, member] = weights[:, member, None] * soften(vectors, groups, labels, k)
     return shares
 
 

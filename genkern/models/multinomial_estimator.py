@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import xlogy
 
-from genkern.core.rows import expected_rows
+from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.counts import CountLeaf, check_total, check_totals, group_rows, pack_counts
 from genkern.models.dirichlet_multinomial import DirichletMultinomial
 from genkern.models.estimator import LeafEstimator
@@ -90,8 +89,7 @@ class MultinomialEstimator(LeafEstimator):
         """Return the Dirichlet log prior."""
         if self.pseudocount == 0 or self.estimate == "ml":
             return super().log_prior(leaf)
-        prior: Floats = xlogy(self.pseudocount, leaf.probs).sum(axis=(-1, -2))
-        return prior
+        return log_pseudocounts(leaf.probs, self.pseudocount, 2)
 
     def predictive(self, packed: Packed, own: bool) -> CountLeaf:
         """Return the Dirichlet-multinomial of the posterior, of batch (1,) or (n_objects, 1)."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import xlogy
 from sklearn.base import clone
 
-from genkern.core.rows import expected_rows
+from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.estimator import LeafEstimator
 from genkern.models.site import SiteModel, pack_windows
 from genkern.objects import Packed, as_alphabet
@@ -72,8 +71,7 @@ class SiteEstimator(LeafEstimator):
         """Return the Dirichlet log prior."""
         if self.pseudocount == 0:
             return super().log_prior(leaf)
-        prior: Floats = xlogy(self.pseudocount, leaf.probs).sum(axis=(-1, -2, -3))
-        return prior
+        return log_pseudocounts(leaf.probs, self.pseudocount, 3)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.models.categorical import draw_rows
+from genkern.core.draws import add_dynamics
+from genkern.models.draws import draw_paths
 from genkern.models.lds_covariance import roots
 from genkern.validation import Floats
 
@@ -18,22 +19,19 @@ def simulate(
     """Return n triples of observations (length, d), regimes (length,) and states (length, n_states)."""
     systems = model.systems
     move, look, begin = (roots(cov) for cov in systems.matrices())
-    series = np.empty((n, length, model.n_channels))
-    paths, states = np.empty((n, length), np.int64), np.empty((n, length, model.n_states))
-    for t in range(length):
-        noise = rng.standard_normal((n, model.n_states))
-        if t == 0:
-            q = draw_rows(model.start[None], np.zeros(n, np.int64), rng)
-            states[:, t] = systems.initial_mean[q] + _applied(begin[q], noise)
-        else:
-            q = draw_rows(model.transitions, paths[:, t - 1], rng)
-            states[:, t] = _applied(systems.transition[q], states[:, t - 1]) + _applied(move[q], noise)
-        paths[:, t] = q
-        noise = rng.standard_normal((n, model.n_channels))
-        series[:, t] = _applied(systems.observation[q], states[:, t]) + systems.offset[q] + _applied(look[q], noise)
+    paths = draw_paths(model.start, model.transitions, n, length, rng)
+    noise = rng.standard_normal((n, length, model.n_states))
+    states = _by_regime(move, paths, noise)
+    states[:, 0] = systems.initial_mean[paths[:, 0]] + _by_regime(begin, paths[:, 0], noise[:, 0])
+    add_dynamics(systems.transition, paths, states)
+    series = _by_regime(look, paths, rng.standard_normal((n, length, model.n_channels)))
+    series += _by_regime(systems.observation, paths, states) + systems.offset[paths]
     return list(zip(series, paths, states))
 
 
-def _applied(matrices: Floats, vectors: Floats) -> Floats:
-    """Return matrix times vector, (n, a, b) times (n, b)."""
-    return np.asarray((matrices @ vectors[..., None])[..., 0])
+def _by_regime(matrices: Floats, regimes: NDArray[np.int64], vectors: Floats) -> Floats:
+    """Return vectors (..., b) times the matrix (S, a, b) of the regime (...) of each."""
+    out = np.empty((*regimes.shape, matrices.shape[1]))
+    for k, matrix in enumerate(matrices):
+        out[regimes == k] = vectors[regimes == k] @ matrix.T
+    return out

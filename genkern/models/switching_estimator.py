@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
-from genkern.core.rows import expected_rows
+from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics
 from genkern.models.em import Run, Steps, best_of, climb
 from genkern.models.em_estimator import EMEstimator
@@ -63,7 +62,7 @@ class SwitchingLDSEstimator(EMEstimator):
         EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
         last, would gain less than ten times this. Zero runs all steps.
     pseudocount : float, default=0.01
-        Added to every start and transition count.
+        Added to every start and transition count; what is zero in an ``init`` stays zero.
     min_covar : float, default=0.0
         Smallest eigenvalue (variance) of R, in squared units of the data, and of Q and P_0, in those of states that
         begin with variance one.
@@ -284,8 +283,8 @@ class SwitchingLDSEstimator(EMEstimator):
 
     def _log_prior(self, model: SwitchingLDS, rules: Rules) -> Floats:
         """Return the log prior (batch) of the pseudocounts."""
-        chain = xlogy(self.pseudocount, model.start).sum(axis=-1)
-        chain = chain + xlogy(self.pseudocount, model.transitions).sum(axis=(-1, -2))
+        chain = log_pseudocounts(model.start, self.pseudocount)
+        chain = chain + log_pseudocounts(model.transitions, self.pseudocount, 2)
         widened = rules._replace(obs_variance=rules.obs_variance[:, None] if model.shape else rules.obs_variance)
         return np.asarray(chain + log_prior(model.systems, widened).sum(axis=-1))
 

@@ -1,0 +1,199 @@
+"""EM from several first guesses at once: as one stack of own models, and the best that is no accident of one point."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from genkern.models.base import Model, Statistics
+from genkern.models.em import Limits, Lone, Run, Steps, better, climb
+from genkern.models.streams import Keys, derive
+from genkern.objects import Packed
+from genkern.progress import report
+from genkern.validation import Floats
+
+BATCH = 1 << 18  # numbers (points times states, or parameters of models) of all restarts run at a time
+LONE = 0.5, 1.5  # effective observations of a component that rests on one
+
+
+class Problem(NamedTuple):
+    """What is fitted: steps and first guesses of one model of all objects, or of own ones; a model's size.
+
+    ``width`` is the numbers held per point and ``size`` those per object with a model of its own, so that batches are
+    bounded.
+    """
+
+    steps: Callable[[Packed, bool], Steps]
+    guess: Callable[[Packed, Keys, bool], Any]
+    width: int
+    size: int
+
+
+def numbers_in(model: Model) -> int:
+    """Return how many numbers a model holds."""
+    values = [getattr(model, name) for name in model._fields]
+    return sum(numbers_in(value) if isinstance(value, Model) else int(np.size(value)) for value in values)
+
+
+def best_start(problem: Problem, limits: Limits, n_init: int, packed: Packed, keys: Keys, own: bool) -> Run:
+    """Return the best of several runs of EM, chosen for each model; restarts of little data are run together.
+
+    Every restart is what it would be by itself, but for rounding errors where one model is fitted to all objects. A run
+    with components that rest on a single observation loses against one without, whatever its objective.
+    """
+    numbers = packed.n_points * problem.width + packed.n_objects * problem.size
+    together = max(1, BATCH // max(numbers, 1))
+    best: Run | None = None
+    steps = problem.steps(packed, own)
+    for first in range(0, n_init, together):
+        which = range(first, min(first + together, n_init))
+        for restart, run in zip(which, _runs(problem, limits, packed, [derive(keys, r) for r in which], own)):
+            if limits.verbose:
+                report(f"{limits.who}: run {restart + 1} of {n_init}: {run.objective.sum():.6g}")
+            new = run._replace(lone=_lone(steps, run, packed, own))
+            best = new if best is None else better(best, new)
+    assert best is not None
+    return best
+
+
+def _runs(problem: Problem, limits: Limits, packed: Packed, keys: list[Keys], own: bool) -> list[Run]:
+    """Return one run for each restart's keys."""
+    count, n = len(keys), packed.n_objects
+    if count == 1:
+        return [climb(problem.steps(packed, own), limits, problem.guess(packed, keys[0], own), packed, own)]
+    if own:
+        many = Repeated(packed, count).objects
+        guess = problem.guess(many, np.concatenate(keys), True)
+        return _split(climb(problem.steps(many, True), limits, guess, many, True), count, n)
+    guesses = [problem.guess(packed, key, False) for key in keys]
+    repeats = _Repeats(problem.steps(packed, False), count)
+    run = climb(repeats.steps(), limits, type(guesses[0]).stack(guesses), Repeated(packed, count), True)
+    runs = _split(run, count, 1)
+    return [one._replace(history=trace[: one.n_iter[0] + 1]) for one, trace in zip(runs, repeats.traces)]
+
+
+def _split(run: Run, count: int, n: int) -> list[Run]:
+    """Return the runs of restarts, n models each."""
+    parts = [slice(i * n, (i + 1) * n) for i in range(count)]
+    return [Run(run.models[p], run.objective[p], run.n_iter[p], run.converged[p], run.history) for p in parts]
+
+
+class Repeated(NamedTuple):
+    """The same objects for each of several models, as EM on own models takes them: each model's data count as one."""
+
+    packed: Packed
+    n_objects: int  # models
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The number of points that each model is fitted to."""
+        return np.full(self.n_objects, self.packed.n_points)
+
+    @property
+    def objects(self) -> Packed:
+        """All objects, once for each model."""
+        return self.packed.take(np.tile(np.arange(self.packed.n_objects), self.n_objects))
+
+    def take(self, kept: NDArray[np.bool_]) -> Repeated:
+        """Return the same for some of the models."""
+        return self._replace(n_objects=int(kept.sum()))
+
+
+class _Repeats:
+    """Steps of EM for a stack of models that are all fitted to the same objects; keeps the objectives of each."""
+
+    def __init__(self, steps: Steps, count: int):
+        self.inner, self.active = steps, np.arange(count)
+        self.traces: list[list[float]] = [[] for _ in range(count)]
+        self.log_probs: Floats = np.zeros(count)
+        self.objects: Packed | None = None
+
+    def steps(self) -> Steps:
+        """Return the steps as ``climb`` takes them."""
+        return Steps(self.expect, self.inner.maximize, self.log_prob, self.log_prior, self.drop)
+
+    def expect(self, model: Any, repeated: Any) -> Statistics:
+        """Return the statistics of each model, summed over its objects."""
+        every = self.inner.expect(self._each(model, repeated), self._all(repeated))
+        count = repeated.n_objects
+        blocks = {name: block.reshape(count, -1, *block.shape[1:]).sum(axis=1) for name, block in every.blocks.items()}
+        self.log_probs = every.log_prob.reshape(count, -1).sum(axis=1)
+        return Statistics(model, self.log_probs, repeated.lengths, blocks)
+
+    def log_prob(self, model: Any, repeated: Any) -> Floats:
+        """Return the log-likelihood of all objects under each model."""
+        each = self.inner.log_prob(self._each(model, repeated), self._all(repeated))
+        self.log_probs = each.reshape(repeated.n_objects, -1).sum(axis=1)
+        return self.log_probs
+
+    def log_prior(self, model: Any) -> Floats:
+        """Return the log prior of each model."""
+        prior = self.inner.log_prior(model)
+        for place, value in zip(self.active.tolist(), (self.log_probs + prior).tolist()):
+            self.traces[place].append(value)
+        return prior
+
+    def drop(self, leaving: NDArray[np.bool_]) -> None:
+        """Forget the models that leave."""
+        self.active = self.active[~leaving]
+
+    def _all(self, repeated: Repeated) -> Packed:
+        """Return the objects once for each model: a view of those for more models."""
+        if self.objects is None:
+            self.objects = repeated.objects
+        return self.objects.take(slice(0, repeated.n_objects * repeated.packed.n_objects))
+
+    def _each(self, model: Any, repeated: Repeated) -> Any:
+        """Return a stack of one model for each object."""
+        n = repeated.packed.n_objects
+        return model if n == 1 else model[np.repeat(np.arange(repeated.n_objects), n)]
+
+
+# --- components that rest on one observation
+
+
+def _lone(steps: Steps, run: Run, packed: Packed, own: bool) -> list[list[Lone]] | None:
+    """Return the components of each model that are at their floor and rest on one observation."""
+    if steps.at_floor is None or steps.counts is None:
+        return None
+    stack = type(run.models[0]).stack(run.models)
+    directions = steps.at_floor(stack if own else run.models[0])
+    directions = directions if own else directions[None]
+    floor = directions.any(axis=-1)
+    found: list[list[Lone]] = [[] for _ in run.models]
+    flat = directions.reshape(len(directions), -1)
+    suspect = np.flatnonzero(flat.any(axis=1) & ~flat.all(axis=1))  # all that is at the floor are data that do not vary
+    if len(suspect):
+        part = packed.take(suspect) if own else packed
+        counts = steps.counts(steps.expect(stack[suspect] if own else run.models[0], part))
+        counts = counts.reshape(len(suspect), *floor.shape[1:])
+        for i, *place in np.argwhere(floor[suspect] & (counts > LONE[0]) & (counts < LONE[1])).tolist():
+            found[suspect[i]].append(Lone(tuple(place), float(counts[(i, *place)])))
+    return found
+
+
+def warn_lone(run: Run, names: tuple[str, ...], limits: Limits, objects: NDArray[np.int64] | None = None) -> None:
+    """Warn of components that rest on one observation.
+
+    ``names`` are those of a component's place, such as "state"; ``objects`` those that own models belong to.
+    """
+    found = [(i, one) for i, each in enumerate(run.lone or []) for one in each]
+    if not found:
+        return
+    (index, first), models = found[0], len({i for i, _ in found})
+    where = ", ".join(f"{name} {i}" for name, i in zip(names, first.place))
+    whose = "" if objects is None else f" of the model of object {objects[index]}"
+    more = f" ({len(found)} such in {models} of {len(run.models)} models)" if len(found) > 1 else ""
+    warnings.warn(
+        f"{limits.who}: {where}{whose} rests on an effective number of {first.count:.2g} observations, with a variance "
+        f"at the floor{more}. Its likelihood is as high as the floor is low, and says nothing of the data. Look for an "
+        f"outlier, lower the number of {names[len(first.place) - 1]}s, raise the floor, or use a prior "
+        "(GaussianEstimator(estimate='map')).",
+        ConvergenceWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,157 @@
+"""Mixtures and hidden states that rest on one observation: starts that avoid it, restarts that do not prefer it."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from genkern import Gaussian, GaussianEstimator, HMMEstimator, Mixture, MixtureEstimator, PoissonEstimator
+from genkern.models.em import Lone, Run, better
+from genkern.models.mixture_start import soften
+
+
+def two_classes(seed, n=30, d=100, gap=4.0, scale=1.0):
+    """Points of two Gaussian classes, few in many channels, and their labels."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, n)
+    signs = np.where(np.arange(d) % 2 == 0, 1.0, -1.0)
+    centres = (2.0 * labels[:, None] - 1.0) * 0.5 * gap / np.sqrt(d) * signs
+    return scale * (rng.normal(size=(n, d)) + centres), labels
+
+
+def smallest_count(model, points):
+    """The effective number of observations of the component with fewest, by Bayes' rule."""
+    logs = model.components.log_density(points) + np.log(model.weights)
+    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return (shares / shares.sum(axis=1, keepdims=True)).sum(axis=0).min()
+
+
+@pytest.mark.parametrize("init", ["kmeans", "random"])
+@pytest.mark.parametrize("covariance", ["diagonal", "isotropic"])
+def test_no_component_of_few_points_in_many_channels_rests_on_one(init, covariance):
+    bags = [two_classes(seed)[0] for seed in range(10)]
+    for n_init in (1, 10):
+        estimator = MixtureEstimator(2, GaussianEstimator(covariance), init=init, n_init=n_init, random_state=0)
+        models = [*estimator.fit_each(bags), estimator.fit(bags[0]).model_]
+        assert min(smallest_count(model, points) for model, points in zip(models, [*bags, bags[0]])) >= 1.5
+
+
+def test_the_clusters_of_few_points_in_many_channels_are_found():
+    # The best rule errs on 2.3 % (gap 4), and 30 points in 100 channels cannot tell it; clusters of single points err
+    # like chance.
+    errors = []
+    for seed in range(10):
+        points, _ = two_classes(seed)
+        further, labels = two_classes(1000 + seed, n=500)
+        model = MixtureEstimator(2, GaussianEstimator("isotropic"), n_init=10, random_state=seed).fit(points).model_
+        error = np.mean(np.argmax(model.posterior([further])[0], axis=1) != labels)
+        errors.append(min(error, 1.0 - error))
+    assert np.mean(errors) < 0.22
+
+
+def test_states_of_few_points_in_many_channels_rest_on_more_than_one():
+    series = [two_classes(seed)[0] for seed in range(6)]
+    for init in ("kmeans", "random"):
+        for model, x in zip(HMMEstimator(2, init=init, n_init=5).fit_each(series), series):
+            assert model.posterior([x])[0].sum(axis=0).min() >= 1.5
+
+
+@pytest.mark.parametrize("scale", [2.0**-30, 2.0**30])
+def test_softened_shares_have_no_units(scale):
+    points, _ = two_classes(0)
+    labels = np.arange(30) % 3
+    shares = soften(points, np.array([0, 12, 30]), labels, 3)
+    np.testing.assert_array_equal(soften(scale * points, np.array([0, 12, 30]), labels, 3), shares)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_softened_shares_are_those_of_the_formula():
+    x = np.array([[0.0], [2.0], [10.0], [np.nan], [7.0]])
+    shares = soften(x, np.array([0, 5]), np.array([0, 0, 1, -1, 1]), 3)
+    # The mean, 4.75, stands for what is missing. Centres 1 and 8.5; the third cluster is empty.
+    filled, within = np.array([0.0, 2.0, 10.0, 4.75, 7.0]), (1.0 + 1.0 + 1.5**2 + 1.5**2) / (4 - 2)
+    logs = -np.column_stack([(filled - 1.0) ** 2, (filled - 8.5) ** 2]) / (2.0 * within)
+    expected = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(shares[:, :2], expected, rtol=1e-12)
+    np.testing.assert_array_equal(shares[:, 2], 0.0)
+
+
+def test_softened_shares_of_as_many_points_as_clusters_and_of_equal_points():
+    shares = soften(np.array([[0.0], [4.0]]), np.array([0, 2]), np.array([0, 1]), 2)
+    # The squared distances from the mean are the temperature: 8.
+    assert shares[0, 1] == pytest.approx(1.0 / (1.0 + np.exp(1.0)), rel=1e-12)
+    np.testing.assert_array_equal(soften(np.ones((3, 2)), np.array([0, 3]), np.zeros(3, int), 2), [[1.0, 0.0]] * 3)
+    twice = soften(np.array([[0.0], [0.0], [4.0], [4.0]]), np.array([0, 4]), np.array([0, 0, 1, 1]), 2)
+    np.testing.assert_array_equal(twice, [[1, 0], [1, 0], [0, 1], [0, 1]])
+
+
+def test_a_group_is_softened_by_itself():
+    points, _ = two_classes(3)
+    labels = np.arange(30) % 2
+    both = soften(points, np.array([0, 14, 30]), labels, 2)
+    np.testing.assert_array_equal(both[:14], soften(points[:14], np.array([0, 14]), labels[:14], 2))
+    np.testing.assert_array_equal(both[14:], soften(points[14:], np.array([0, 16]), labels[14:], 2))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_the_objective_never_falls_from_a_softened_start(missing):
+    points, _ = two_classes(1, d=20)
+    if missing:
+        points[np.random.default_rng(2).random(points.shape) < 0.1] = np.nan
+    for estimator in (MixtureEstimator(3, max_iter=30, tol=0), HMMEstimator(3, max_iter=30, tol=0)):
+        history = np.array(estimator.fit([points]).history_)
+        assert (np.diff(history) > -1e-9 * np.abs(history[1:])).all()
+
+
+OUTLIER = np.concatenate([np.random.default_rng(0).normal(size=(30, 1)), [[1000.0]]])
+
+
+def test_a_component_on_an_outlier_is_named():
+    expected = r"component \d rests on an effective number of 1 observations, with a variance at the floor"
+    with pytest.warns(ConvergenceWarning, match=f"MixtureEstimator: {expected}.*estimate='map'"):
+        model = MixtureEstimator(2).fit(OUTLIER).model_
+    assert smallest_count(model, OUTLIER) == pytest.approx(1.0, abs=0.01)
+    with pytest.warns(ConvergenceWarning, match=r"component \d of the model of object 1 rests on"):
+        MixtureEstimator(2).fit_each([OUTLIER[:-1], OUTLIER])
+    with pytest.warns(ConvergenceWarning, match=r"HMMEstimator: state \d rests on .* number of states"):
+        HMMEstimator(2).fit([OUTLIER])
+    with pytest.warns(ConvergenceWarning, match=r"HMMEstimator: state \d of the model of object 1 rests on"):
+        HMMEstimator(2).fit_each([OUTLIER[:-1], OUTLIER])
+    with pytest.warns(ConvergenceWarning, match=r"HMMEstimator: state 0, component \d rests on .* of components"):
+        HMMEstimator(1, MixtureEstimator(2)).fit([OUTLIER])
+
+
+def test_what_has_a_bound_or_more_observations_is_not_named():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MixtureEstimator(2, GaussianEstimator(estimate="map", prior_scale=1.0, prior_mean=0.0)).fit(OUTLIER)
+        MixtureEstimator(2, PoissonEstimator()).fit(np.array([[1.0], [2.0], [1.0], [500.0]]))
+        MixtureEstimator(2).fit(np.array([[0.0], [0.0], [0.0], [1.0], [2.0], [1.5]]))  # equal points, but three
+
+
+def test_a_run_with_a_lone_component_loses_whatever_its_objective():
+    def run(name, objectives, lone):
+        return Run([f"{name}{i}" for i in range(3)], np.array(objectives), np.zeros(3, int), np.ones(3, bool), [], lone)
+
+    one = Lone((1,), 1.0)
+    old = run("old", [9.0, 1.0, 9.0], [[one], [], [one]])
+    new = run("new", [1.0, 2.0, 1.0], [[], [], [one]])
+    for chosen in (better(old, new), better(new, old)):
+        assert chosen.models == ["new0", "new1", "old2"]
+        assert chosen.objective.tolist() == [1.0, 2.0, 9.0]
+        assert chosen.lone == [[], [], [one]]
+    assert better(old._replace(lone=None), new._replace(lone=None)).models == ["old0", "new1", "old2"]
+
+
+def test_the_best_of_restarts_is_not_the_collapse(monkeypatch):
+    # Starts given by hand: one on an outlier, which has the higher likelihood, and one on two true clusters.
+    rng = np.random.default_rng(5)
+    points = np.concatenate([rng.normal(size=(20, 1)), 3.0 + rng.normal(size=(20, 1))])
+    collapse = Mixture([0.97, 0.03], Gaussian([[1.5], points[7]], [[4.0], [1e-3]]))
+    sound = Mixture([0.5, 0.5], Gaussian([[0.0], [3.0]], [[1.0], [1.0]]))
+    estimator = MixtureEstimator(2, n_init=2, max_iter=200)
+    for order in ([collapse, sound], [sound, collapse]):
+        starts = iter(order)
+        monkeypatch.setattr(MixtureEstimator, "_guess", lambda self, packed, keys, own, starts=starts: next(starts))
+        assert smallest_count(estimator.fit(points).model_, points) > 10.0
