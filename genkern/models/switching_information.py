@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.models import lds_covariance, simplex
+from genkern.models.lean_information import Information, InformationBlocks
 from genkern.validation import Floats
 
 
-def complete_information(model: Any, lengths: NDArray[Any], coordinates: str) -> list[tuple[NDArray[np.int64], Floats]]:
+def complete_information(model: Any, lengths: NDArray[Any], coordinates: str) -> InformationBlocks:
     """Return pairs (index, block), in the order of the parameters; see ``SwitchingLDS.information``."""
     left, seen, arrivals, departures = _expected_moments(model, lengths)
-    blocks = [simplex.information(model.start, np.asarray(1.0), coordinates)]
-    blocks += list(simplex.information(model.transitions, departures, coordinates))
+    blocks: list[Information] = [simplex.row_information(model.start, 1.0, coordinates)]
+    blocks += simplex.information(model.transitions, departures, coordinates)
     for k in range(model.n_regimes):
         system, (Q, R, P) = model.systems[k], model.systems[k].matrices()
         for name, cov in zip(("state_cov", "obs_cov", "initial_cov"), (Q, R, P)):
