@@ -37,7 +37,7 @@ class Words(NamedTuple):
 
 
 def symbol_similarity(members: Any, lam: float) -> Floats:
-    """Return the expectation of exp(-λ [a != b]) for the members, CSR (U, m) of zeros and ones, of two codes, (U, U)."""
+    """Return the expectation of exp(-λ [a != b]) for the members, CSR (U, m) of 0 and 1, of two codes, (U, U)."""
     sizes = np.asarray(members.sum(axis=1)).ravel()
     common: Floats = (members @ members.T).toarray()
     return -np.expm1(-lam) * (common / sizes / sizes[:, None]) + np.exp(-lam)

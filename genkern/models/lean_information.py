@@ -70,11 +70,11 @@ class LeanInformation:
         return LeanInformation(self.scale[kept], self.share[kept], self.rest + float(self.share[~kept].sum()))
 
     def root(self) -> tuple[Floats, Floats, float]:
-        r"""Return gains g (k,), a direction h (k,) and its stretch c, of a root :math:`W = \mathrm{diag}(g)(E + c hh^T)`.
+        r"""Return gains g (k,), a direction h (k,) and its stretch c, of the root :math:`\mathrm{diag}(g)(E + c hh^T)`.
 
-        :math:`W W^T` is the inverse, :math:`h = \sqrt{s}` and :math:`1 + c |h|^2 = r^{-1/2}`. Where nothing rests there
-        is no inverse, and c = 0: the scores of a whole row are orthogonal to h once they are scaled (in softmax
-        coordinates they sum to zero), so that for them W serves as the root of the pseudo-inverse.
+        With W the root, :math:`W W^T` is the inverse, :math:`h = \sqrt{s}` and :math:`1 + c |h|^2 = r^{-1/2}`. Where
+        nothing rests there is no inverse, and c = 0: the scores of a whole row are orthogonal to h once they are scaled
+        (in softmax coordinates they sum to zero), so that for them W serves as the root of the pseudo-inverse.
         """
         usable = np.isfinite(self.scale) & (self.scale > 0) & (self._left() > 0)
         gains = np.where(usable, 1.0 / np.sqrt(np.where(usable, self.scale, 1.0)), 0.0)
