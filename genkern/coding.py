@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from genkern.flatten import Flat, flatten_symbols
 from genkern.hashing import make_key
@@ -108,10 +109,19 @@ class Alphabet:
 
     @cached_property
     def members(self) -> NDArray[np.float64]:
-        """The (M, m) 0/1 membership of all codes, the identity first; for large m use `extras` instead."""
+        """The (M, m) 0/1 membership of all codes, the identity first; `sparse_members` takes O(m) numbers instead."""
         table = np.vstack([np.eye(self.size), self.extras])
         table.flags.writeable = False
         return table
+
+    @cached_property
+    def sparse_members(self) -> sparse.csr_array:
+        """The same as a CSR array, with as many entries as codes have members."""
+        known = [np.array(sorted(members), dtype=np.int64) for _, members in self.ambiguities]
+        counts = [1] * self.size + [len(members) for members in known]
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        symbols = np.concatenate([np.arange(self.size), *known])
+        return sparse.csr_array((np.ones(len(symbols)), symbols, starts), shape=(self.n_codes, self.size))
 
     @cached_property
     def digest(self) -> str:

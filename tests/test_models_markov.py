@@ -647,5 +647,12 @@ def test_a_sequence_too_ambiguous_is_refused():
         model.log_prob(["ACD", "X" * 20000])
     with pytest.raises(ValueError, match=r"need .* numbers.*totals=True"):
         model.statistics(["ACDEF"] * 1000)
-    with pytest.raises(ValueError, match=r"too large.*Lower the order"):
-        model.information([5])
+
+
+def test_information_of_a_long_start_distribution_is_a_row_as_any_other():
+    rng = np.random.default_rng(0)
+    start, rows = rng.dirichlet(np.ones(8000)), rng.dirichlet(np.ones(20), size=(20, 20, 20))
+    model = MarkovChain(start.reshape(20, 20, 20), rows, "protein")
+    index, block = model.information([5])[0]
+    assert list(index) == list(range(8000))
+    np.testing.assert_allclose(block.diagonal(), start * (1 - start), rtol=1e-12)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from genkern.affinities.categorical import log_overlap
 from genkern.affinities.how import Power
+from genkern.affinities.overlap import log_overlap
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
 from genkern.core.power_series import log_power_series, log_totals
@@ -22,7 +22,9 @@ MAX_TOTAL = 4096  # of rows with random totals that have no closed form
 NEGLIGIBLE = 45.0  # minus the logarithm of what is lost when a sum ends
 
 
-@affinity.register(Multinomial, Multinomial, Power, reference="Jebara, Kondor & Howard (2004), section 3.3, any rho")
+@affinity.register(
+    Multinomial, Multinomial, Power, reference="Jebara, Kondor & Howard (2004), section 3.3, any rho", whole=True
+)
 def multinomial_product(P: Multinomial, Q: Multinomial, how: Power) -> Floats:
     r"""Return the log product of multinomials, G + (a, b).
 
@@ -143,8 +145,11 @@ def _by_rows(P: Multinomial, Q: Multinomial, reduce: Callable[[Floats], Floats])
     out = np.empty((*batch, a, b))
     step = max(1, CHUNK // max(1, math.prod(batch) * b * P.width))
     for low in range(0, a, step):
-        logs = left[..., low : low + step, None, :] + right[..., None, :, :]
-        out[..., low : low + step, :] = reduce(logs.reshape(-1, P.width)).reshape(logs.shape[:-1])
+        first = low if P is Q and not batch else 0  # columns before are mirrored
+        logs = left[..., low : low + step, None, :] + right[..., None, first:, :]
+        out[..., low : low + step, first:] = reduce(logs.reshape(-1, P.width)).reshape(logs.shape[:-1])
+        if first:
+            out[low : low + step, :first] = out[:first, low : low + step].T
     return out
 
 

@@ -193,6 +193,7 @@ class Affinity:
         parts: tuple[str, ...] = (),
         factors: Callable[..., tuple[Floats, Floats] | None] | None = None,
         error: Callable[..., float] | None = None,
+        whole: bool = False,
     ) -> Callable[[Formula], Formula]:
         """Return a decorator that enters a formula into the table.
 
@@ -225,6 +226,9 @@ class Affinity:
         error : callable, optional
             For sampled values: a function of two single models, the ``how`` and, where the formula takes one, the
             length, that returns the standard error of the log value.
+        whole : bool, default=False
+            Whether the formula cuts its work itself and is symmetric to the last bit where P is Q. Others get a stack
+            that meets itself in bands of rows.
 
         Examples
         --------
@@ -252,7 +256,7 @@ class Affinity:
                     "pair too. Give another method= to have both."
                 )
             self._rules[key] = Rule(
-                left, right, how, method, length, title, reference, kind, parts, formula, factors, error
+                left, right, how, method, length, title, reference, kind, parts, formula, factors, error, whole
             )
             self._found.clear()
             return formula

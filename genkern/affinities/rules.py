@@ -39,6 +39,7 @@ class Rule:
     formula: Callable[..., Floats] = field(repr=False)
     factors: Callable[..., tuple[Floats, Floats] | None] | None = field(repr=False)
     error: Callable[..., float] | None = field(repr=False)
+    whole: bool = field(default=False, repr=False)
 
     def block(self, P: Any, Q: Any, how: How, length: int | None) -> Floats:
         """Return G + (a, b) logs for stacks of batch G + (a,) and G + (b,)."""
@@ -49,6 +50,8 @@ class Rule:
 
     def square(self, P: Any, how: How, length: int | None) -> Floats:
         """Return symmetric (n, n) logs of a stack of batch (n,) with itself, at half the price."""
+        if self.whole:
+            return self.block(P, P, how, length)
         n = len(P)
         out = np.empty((n, n))
         for low in range(0, n, BAND):

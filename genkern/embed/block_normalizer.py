@@ -166,10 +166,8 @@ class BlockNormalizer(TransformerMixin, BaseEstimator):
 
 def _unit_entries(table: Any, blocks: dict[str, Any], power: float) -> Any:
     """Return a CSR matrix (n, p) with unit length in each block and as a whole, changed in place."""
-    which = np.zeros(table.shape[1], np.int64)
-    for b, columns in enumerate(blocks.values()):
-        which[columns] = b
-    cell = np.repeat(np.arange(table.shape[0]) * len(blocks), np.diff(table.indptr)) + which[table.indices]
+    which = _blocks_of(table.indices, table.shape[1], list(blocks.values()))
+    cell = np.repeat(np.arange(table.shape[0]) * len(blocks), np.diff(table.indptr)) + which
     peak = np.zeros(table.shape[0] * len(blocks))
     np.maximum.at(peak, cell, np.abs(table.data))
     values = PowerMap(power).apply(table.data / np.where(peak > 0, peak, 1.0)[cell])
@@ -178,3 +176,16 @@ def _unit_entries(table: Any, blocks: dict[str, Any], power: float) -> Any:
     size *= np.repeat(np.sqrt(filled), len(blocks))
     table.data = values / np.where(size > 0, size, 1.0)[cell]
     return table
+
+
+def _blocks_of(index: NDArray[Any], width: int, blocks: list[Any]) -> NDArray[np.int64]:
+    """Return to which of the blocks of ``width`` columns those of an index belong."""
+    if all(isinstance(columns, slice) for columns in blocks):  # no array of all columns, of which there may be 10^9
+        starts = np.array([columns.indices(width)[0] for columns in blocks])
+        order = np.argsort(starts, kind="stable")
+        found: NDArray[np.int64] = order[np.searchsorted(starts[order], index, side="right") - 1]
+        return found
+    which = np.zeros(width, np.int64)
+    for b, columns in enumerate(blocks):
+        which[columns] = b
+    return which[index]

@@ -194,7 +194,7 @@ class EmpiricalMeanMap(TransformerMixin, BaseEstimator):
         """Return the features of a block."""
         if self.alphabet_ is None:
             return self._fourier_features(packed, self._size)
-        members = self.alphabet_.members if self.alphabet_.ambiguities else None
+        members = self.alphabet_.sparse_members if self.alphabet_.ambiguities else None
         make = gapped_features if self.method_ == "sparse" else tensor_features
         return make(packed.values, packed.offsets, self.alphabet_.size, self._size, members, self._sharpness)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from genkern.embed.blocks import blas, stream
+from genkern.embed.blocks import stream
 from genkern.objects import Packed
 from genkern.validation import Floats
 
@@ -14,36 +15,44 @@ MAX_OUTCOMES = 1 << 20  # objects that are enumerated
 MASS_TOLERANCE = 1e-8  # of the probability of all objects of a length, which is one
 
 
-def exact_information(model: Any, packed: Packed, coordinates: str, n_jobs: int | None = None) -> Floats:
-    r"""Return :math:`E[U U^T]` (p, p) over all objects of each length, averaged over the lengths of ``packed``.
+def exact_scores(
+    model: Any, packed: Packed, coordinates: str, n_jobs: int | None = None
+) -> tuple[int, Iterator[Floats]]:
+    r"""Return how many objects of the lengths of ``packed`` are possible, and blocks (n_b, p) of their weighted scores.
+
+    The weights are such that the second moment of all blocks is the expectation over all objects of each length,
+    averaged over the lengths:
 
     .. math:: I = \frac1n \sum_i \sum_{x : |x| = L_i} p(x)\, U_x U_x^T, \qquad U_x = \nabla_\theta \log p(x | \theta)
     """
     lengths, counts = np.unique(packed.lengths, return_counts=True)
-    sites = _sites(packed)
-    _refuse_large(model, packed, lengths * sites)
-    width = len(model.parameter_names)
-    information = np.zeros((width, width))
+    _refuse_large(model, packed, lengths * _sites(packed))
+    possible: list[tuple[Packed, Floats]] = []  # objects and the roots of their weights, length by length
     for length, share in zip(lengths.tolist(), counts / counts.sum()):
         objects = _outcomes(packed, length)
         logs: Floats = model.log_prob(objects)
-        mass = float(np.exp(logs).sum())
-        if abs(mass - 1.0) > MASS_TOLERANCE:
-            raise ValueError(
-                f"FisherScore: information='exact' needs a distribution over the objects of each length, but those of "
-                f"length {length} have total probability {mass:.6g} under {type(model).__name__} (end weights, stop "
-                "probabilities?). Use information='complete'."
-            )
-        possible = np.flatnonzero(np.isfinite(logs))
-        roots = np.exp(0.5 * logs[possible, None])
-        with blas().limit(limits=1, user_api="blas"):
-            scores = stream(
-                lambda block: model.log_prob_grad(block, coordinates), objects.take(possible), width, n_jobs
-            )
-            for part, block in scores:
-                weighted = roots[part] * block
-                information += share * (weighted.T @ weighted)
-    return information
+        _refuse_improper(model, length, float(np.exp(logs).sum()))
+        places = np.flatnonzero(np.isfinite(logs))
+        possible.append((objects.take(places), np.sqrt(share) * np.exp(0.5 * logs[places, None])))
+
+    def blocks() -> Iterator[Floats]:
+        width = len(model.parameter_names)
+        for objects, roots in possible:
+            work = stream(lambda block: model.log_prob_grad(block, coordinates), objects, width, n_jobs)
+            for part, scores in work:
+                yield roots[part] * scores
+
+    return sum(len(roots) for _, roots in possible), blocks()
+
+
+def _refuse_improper(model: Any, length: int, mass: float) -> None:
+    """Raise where the objects of a length do not have the total probability one."""
+    if abs(mass - 1.0) > MASS_TOLERANCE:
+        raise ValueError(
+            f"FisherScore: information='exact' needs a distribution over the objects of each length, but those of "
+            f"length {length} have total probability {mass:.6g} under {type(model).__name__} (end weights, stop "
+            "probabilities?). Use information='complete'."
+        )
 
 
 def _sites(packed: Packed) -> int:

@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from genkern.embed.blocks import blas, stream
 from genkern.embed.class_models import fit_models, takes_nan
-from genkern.embed.enumeration import exact_information
+from genkern.embed.enumeration import exact_scores
 from genkern.embed.packing import pack_for
 from genkern.embed.score_blocks import layout_of, scores_of
-from genkern.embed.whitening import Blocks, inverse_root, inverse_scale, restrict, whitener_of
+from genkern.embed.whitening import Root, Roots, inverse_scale, moment_root, restrict, root_of, whitener_of
 from genkern.models.base import COORDINATES
 from genkern.models.information import complete_information
 from genkern.objects import Packed, remember_width
@@ -212,27 +212,33 @@ class FisherScore(TransformerMixin, BaseEstimator):
                 "moment. Use coordinates='softmax'."
             )
 
-    def _roots(self, packed: Packed) -> Blocks:
+    def _roots(self, packed: Packed) -> Roots:
         """Return the blocks of the map W: roots of the information of the kept scores, ones for visits."""
         source = self._layout.source
         own, rest = np.flatnonzero(source >= 0), np.flatnonzero(source < 0)
-        visits: Blocks = [(rest, np.ones(len(rest)))] if len(rest) else []
+        visits: Roots = [(rest, np.ones(len(rest)))] if len(rest) else []
         if len(own) == 0:
             return visits
         if self.information == "identity":
             return [(own, np.ones(len(own))), *visits]
-        if self.information == "empirical":
-            moment = self._second_moment(packed)[np.ix_(own, own)]
-            return [(own, inverse_root(_ridged(moment, self.ridge), RCOND_EMPIRICAL)), *visits]
-        if self.information == "exact":
-            matrix = exact_information(self.model_, packed, self.coordinates, self.n_jobs)
-            pairs: Blocks = [(np.arange(len(matrix)), matrix)]
-        else:
-            pairs = complete_information(self.model_, packed.lengths, self.coordinates)
+        if self.information in ("empirical", "exact"):
+            with blas().limit(limits=1, user_api="blas"):
+                return [(own, self._root_of_scores(packed, own)), *visits]
+        pairs = complete_information(self.model_, packed.lengths, self.coordinates)
         kept = restrict(pairs, source, len(self._layout.names))
         if self.information == "diagonal":
-            return [*((index, inverse_scale(np.diagonal(block))) for index, block in kept), *visits]
-        return [*((index, inverse_root(block, RCOND_EXACT)) for index, block in kept), *visits]
+            return [*((index, inverse_scale(block.diagonal())) for index, block in kept), *visits]
+        return [*((index, root_of(block, RCOND_EXACT)) for index, block in kept), *visits]
+
+    def _root_of_scores(self, packed: Packed, own: NDArray[np.int64]) -> Root:
+        """Return the root of the second moment of the scores of columns ``own``, over the objects or over all."""
+        if self.information == "empirical":
+            root_n = np.sqrt(packed.n_objects)
+            scores: Iterator[Floats] = (block[:, own] / root_n for _, block in self._scores(packed))
+            return moment_root(scores, (packed.n_objects, len(own)), RCOND_EMPIRICAL, self.ridge)
+        n, weighted = exact_scores(self.model_, packed, self.coordinates, self.n_jobs)
+        scores = (block[:, self._layout.source[own]] for block in weighted)
+        return moment_root(scores, (n, len(own)), RCOND_EXACT)
 
     def _scores(self, packed: Packed) -> Iterator[tuple[slice, Floats]]:
         """Yield the scores of consecutive blocks of objects, whatever n_jobs in the same order."""
@@ -244,22 +250,8 @@ class FisherScore(TransformerMixin, BaseEstimator):
         power = LENGTH_POWER[self.length_norm]
         return stream(work, packed, len(self._layout.names), self.n_jobs)
 
-    def _second_moment(self, packed: Packed) -> Floats:
-        """Return the mean (p, p) of the outer products of the scores."""
-        total = np.zeros((self.n_features_out_, self.n_features_out_))
-        with blas().limit(limits=1, user_api="blas"):
-            for _, scores in self._scores(packed):
-                total += scores.T @ scores
-        return total / packed.n_objects
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = takes_nan(self.estimator)
         tags.target_tags.required = self.per_class
         return tags
-
-
-def _ridged(moment: Floats, ridge: float) -> Floats:
-    """Return a second moment (p, p) with ``ridge`` times its mean diagonal added to the diagonal."""
-    ridged: Floats = moment + ridge * np.trace(moment) / len(moment) * np.eye(len(moment))
-    return ridged

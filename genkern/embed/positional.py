@@ -79,7 +79,7 @@ class PlacedSpectrum(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "alphabet_")
         remember_width(self, X, reset=False)
         packed = self._pack(X, self.alphabet_)
-        members = self.alphabet_.members if self.alphabet_.ambiguities else None
+        members = self.alphabet_.sparse_members if self.alphabet_.ambiguities else None
         blocks = []
         for k in self.ks:
             codes, offsets = self._read(packed, k)

@@ -26,7 +26,6 @@ from genkern.models.base import Statistics
 from genkern.models.class_mixture import ClassMixture
 from genkern.models.factorial import FactorialHMM
 from genkern.models.hmm import HMM
-from genkern.models.lds import LDS
 from genkern.models.leaf import Leaf
 from genkern.models.positions import changes, each_point, has_position_statistics, is_window, position_statistics
 from genkern.models.switching import SwitchingLDS
@@ -139,7 +138,7 @@ def _model_terms(model: Any, packed: Packed, width: int, scores: Any) -> Iterabl
     if has_position_statistics(model):
         found = position_statistics(model, packed)
         return (scores(_with_statistics(model, block), each_point(packed)) for block in found)
-    if isinstance(model, LDS | SwitchingLDS | FactorialHMM):
+    if isinstance(model, SwitchingLDS):
         found = changes(lambda beginnings: {"scores": scores(model, beginnings)}, packed, width)
         return (block["scores"] for block in found)
     return None
@@ -184,13 +183,19 @@ def _class_terms(mixture: ClassMixture, packed: Packed, coordinates: str, featur
 
 def _position_grads(model: Any, packed: Packed, coordinates: str) -> tuple[Floats, Floats] | None:
     """Return log-probabilities (T,) and derivatives (T, p) by position."""
-    blocks = _model_terms(model, packed, len(model.parameter_names), lambda m, X: m.log_prob_grad(X, coordinates))
+
+    def scores(stand_in: Any, objects: Packed) -> Floats:
+        slopes: Floats = stand_in.log_prob_grad(objects, coordinates)
+        return slopes
+
+    if has_position_statistics(model):
+        found = list(position_statistics(model, packed))
+        grads = [scores(_with_statistics(model, block), each_point(packed)) for block in found]
+        return np.concatenate([block.log_prob for block in found]), np.concatenate(grads)
+    blocks = _model_terms(model, packed, len(model.parameter_names), scores)
     if blocks is None:
         return None
-    if has_position_statistics(model):
-        logs = [found.log_prob for found in position_statistics(model, packed)]
-    else:
-        logs = [found["logs"] for found in changes(lambda X: {"logs": model.log_prob(X)}, packed, 1)]
+    logs = [found["logs"] for found in changes(lambda X: {"logs": model.log_prob(X)}, packed, 1)]
     return np.concatenate(logs), np.concatenate(list(blocks))
 
 

@@ -141,7 +141,7 @@ class Spectrum(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "alphabet_")
         remember_width(self, X, reset=False)
         packed = pack_symbols(X, self.alphabet_, "Spectrum")
-        members = self.alphabet_.members if self.alphabet_.ambiguities else None
+        members = self.alphabet_.sparse_members if self.alphabet_.ambiguities else None
         large = self.sparse is True or (self.sparse == "auto" and self.n_features_out_ > DENSE_WORDS)
         count: Any = kmer_sparse if large else kmer_counts
         size, k = self.alphabet_.size, len(self.offsets_)

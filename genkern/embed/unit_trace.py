@@ -63,17 +63,12 @@ class UnitTrace(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self
         """
         table: Any = check_sizes(validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64), "UnitTrace")
-        mean = np.asarray(table.mean(axis=0)).ravel() if self.center else np.zeros(table.shape[1])
-        if sparse.issparse(table):
-            # Of entries that are zero only the mean remains.
-            columns = table.tocsc()
-            at = np.repeat(np.arange(columns.shape[1]), np.diff(columns.indptr))
-            squares = ((columns.data - mean[at]) ** 2).sum()
-            squares += ((table.shape[0] - np.diff(columns.indptr)) * mean**2).sum()
-        else:
-            squares = ((table - mean) ** 2).sum()
-        spread = float(np.sqrt(squares / table.shape[0]))
-        size = float(np.sqrt((table.data**2 if sparse.issparse(table) else table**2).sum() / table.shape[0]))
+        if sparse.issparse(table) and not table.has_canonical_format:
+            table = table.copy()
+            table.sum_duplicates()
+        entries = table.data if sparse.issparse(table) else table
+        size = float(np.sqrt((entries**2).sum() / table.shape[0]))
+        spread = float(np.sqrt(_centred_squares(table) / table.shape[0])) if self.center else size
         self.scale_ = spread if spread > CONSTANT * size else 1.0
         return self
 
@@ -97,3 +92,15 @@ class UnitTrace(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _centred_squares(table: Any) -> float:
+    """Return the sum of squared differences from the columns' means; columns that hold nothing are not looked at."""
+    n = table.shape[0]
+    if not sparse.issparse(table):
+        return float(((table - table.mean(axis=0)) ** 2).sum())
+    rows = table.tocsr()
+    _, column, counts = np.unique(rows.indices, return_inverse=True, return_counts=True)
+    means = np.bincount(column, rows.data) / n
+    # Of entries that are zero only the mean remains.
+    return float(((rows.data - means[column]) ** 2).sum() + ((n - counts) * means**2).sum())

@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
+from genkern.models.lean_information import Information, InformationBlocks, LeanInformation
 from genkern.validation import Floats
 
 RUN = 24  # columns of small blocks that are multiplied at once, which is as fast as one by one and needs fewer calls
 
-Blocks = list[tuple[NDArray[np.int64], Floats]]
+
+class LowRank(NamedTuple):
+    r"""The root :math:`W = \mathrm{diag}(g) (a E + V \mathrm{diag}(c) V^T)` (k, k), held in O(k r) numbers.
+
+    Attributes
+    ----------
+    gains : (k,)
+        g.
+    rest : float
+        a, the factor of what is orthogonal to the basis.
+    basis : (k, r)
+        V.
+    stretch : (r,)
+        c.
+    """
+
+    gains: Floats
+    rest: float
+    basis: Floats
+    stretch: Floats
+
+
+Root = Floats | LowRank
+Roots = list[tuple[NDArray[np.int64], Root]]
 
 
 class Whitener(NamedTuple):
@@ -21,27 +46,31 @@ class Whitener(NamedTuple):
     Attributes
     ----------
     runs : list of (columns, root)
-        Roots (k, k), or (k,) if they are diagonal, of k columns: a slice, or an index array if they are not adjacent.
-        Small adjacent blocks are one run. Columns that no run names become zero.
+        Roots (k, k), (k,) if they are diagonal, or ``LowRank``, of k columns: a slice, or an index array if they are
+        not adjacent. Small adjacent blocks are one run. Columns that no run names become zero.
     """
 
-    runs: list[tuple[slice | NDArray[np.int64], Floats]]
+    runs: list[tuple[slice | NDArray[np.int64], Root]]
 
     def apply(self, scores: Floats, out: Floats) -> None:
         """Write the features of scores (n, p) into ``out`` (n, p), which is zero before."""
         for columns, root in self.runs:
             part = scores[:, columns]
-            out[:, columns] = part * root if root.ndim == 1 else part @ root
+            if isinstance(root, LowRank):
+                scaled = part * root.gains
+                out[:, columns] = root.rest * scaled + (scaled @ root.basis * root.stretch) @ root.basis.T
+            else:
+                out[:, columns] = part * root if root.ndim == 1 else part @ root
 
     @property
     def is_zero(self) -> bool:
         """Whether no direction at all is kept."""
-        return not any(root.any() for _, root in self.runs)
+        return not any((root.gains if isinstance(root, LowRank) else root).any() for _, root in self.runs)
 
 
-def whitener_of(blocks: Blocks) -> Whitener:
-    """Return the map with the given roots, (k, k) or (k,), of blocks of columns."""
-    runs: list[tuple[slice | NDArray[np.int64], Floats]] = []
+def whitener_of(blocks: Roots) -> Whitener:
+    """Return the map with the given roots of blocks of columns."""
+    runs: list[tuple[slice | NDArray[np.int64], Root]] = []
     pending: list[Floats] = []  # roots of adjacent blocks that end at column ``end``
     end = 0
 
@@ -51,17 +80,18 @@ def whitener_of(blocks: Blocks) -> Whitener:
             runs.append((slice(end - len(joined), end), joined))
             pending.clear()
 
-    for index, matrix in blocks:
-        root = _as_diagonal(matrix)
+    for index, given in blocks:
         adjacent = bool(np.array_equal(index, np.arange(index[0], index[0] + len(index))))
-        full = root.ndim == 2 and sum(map(len, pending)) + len(root) > RUN
-        if not adjacent or index[0] != end or full or (pending and pending[0].ndim != root.ndim):
+        if isinstance(given, LowRank) or not adjacent:
             flush()
-        if adjacent:
-            pending.append(root)
-            end = int(index[-1]) + 1
-        else:
-            runs.append((index, root))
+            runs.append((slice(int(index[0]), int(index[-1]) + 1) if adjacent else index, given))
+            continue
+        root = _as_diagonal(given)
+        full = root.ndim == 2 and sum(map(len, pending)) + len(root) > RUN
+        if index[0] != end or full or (pending and pending[0].ndim != root.ndim):
+            flush()
+        pending.append(root)
+        end = int(index[-1]) + 1
     flush()
     return Whitener(runs)
 
@@ -73,15 +103,69 @@ def _as_diagonal(root: Floats) -> Floats:
     return root
 
 
-def restrict(blocks: Blocks, source: NDArray[np.int64], count: int) -> Blocks:
+def restrict(blocks: InformationBlocks, source: NDArray[np.int64], count: int) -> InformationBlocks:
     """Return the matrices (k, k) of blocks of parameters, cut down to the columns whose ``source`` (width,) they are.
 
     ``count`` is the number of possible sources; the indices of the result are columns.
     """
     place = np.full(count, -1)
     place[source] = np.arange(len(source))
-    kept = [(place[index], matrix, place[index] >= 0) for index, matrix in blocks]
-    return [(columns[own], matrix[np.ix_(own, own)]) for columns, matrix, own in kept if own.any()]
+    kept = []
+    for index, matrix in blocks:
+        columns, own = place[index], place[index] >= 0
+        if own.all():
+            kept.append((columns, matrix))
+        elif own.any():
+            lean = isinstance(matrix, LeanInformation)
+            kept.append((columns[own], matrix.take(own) if lean else matrix[np.ix_(own, own)]))
+    return kept
+
+
+def root_of(block: Information, rcond: float) -> Root:
+    r"""Return a root W of a block of information: of a matrix (k, k) ``inverse_root``, of others in closed form."""
+    if not isinstance(block, LeanInformation):
+        return inverse_root(block, rcond)
+    gains, direction, stretch = block.root()
+    return LowRank(gains, 1.0, direction[:, None], np.array([stretch])) if stretch else gains
+
+
+def moment_root(rows: Iterable[Floats], size: tuple[int, int], rcond: float, ridge: float = 0.0) -> Root:
+    r"""Return a root W of the second moment :math:`M = F^T F` of all rows F (n, k), given block by block.
+
+    It is that of :math:`M + \rho E`, :math:`\rho` being ``ridge`` times the mean of the diagonal of M:
+    ``inverse_root``, but with fewer rows than columns ``wide_root``, which never sees a matrix (k, k).
+    """
+    n, k = size
+    table = np.zeros((n, k) if n < k else (k, k))
+    filled = 0
+    for block in rows:
+        if n < k:
+            table[filled : filled + len(block)] = block
+            filled += len(block)
+        else:
+            table += block.T @ block
+    if n < k:
+        return wide_root(table, rcond, ridge)
+    table[np.diag_indices(k)] += ridge * np.trace(table) / k
+    return inverse_root(table, rcond)
+
+
+def wide_root(rows: Floats, rcond: float, ridge: float) -> LowRank:
+    r"""Return a root W of :math:`M + \rho E`, where :math:`M = F^T F` is the second moment of few rows F (n, k).
+
+    From the singular values of F, in :math:`O(n^2 k)`: M has at most n directions, and all others the eigenvalue
+    :math:`\rho`. Without a ridge it is the root of ``inverse_root``. With one it is the symmetric root of the inverse
+    of :math:`M + \rho E` as it stands, since scales taken out first would leave no common :math:`\rho`; the kernel is
+    the same.
+    """
+    diagonal = np.einsum("ij,ij->j", rows, rows)
+    spread = ridge * float(diagonal.mean())
+    scale = inverse_scale(diagonal) if spread == 0.0 else np.ones(len(diagonal))
+    basis, singular, _ = np.linalg.svd((rows * scale).T, full_matrices=False)
+    values = singular**2
+    strong = values > (rcond if spread == 0.0 else 0.0) * values[0]
+    rest = 1.0 / np.sqrt(spread) if spread > 0.0 else 0.0
+    return LowRank(scale, rest, basis[:, strong], 1.0 / np.sqrt(values[strong] + spread) - rest)
 
 
 def inverse_root(matrix: Floats, rcond: float) -> Floats:

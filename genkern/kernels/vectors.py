@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from genkern.affinities.collection import Collection
@@ -81,12 +82,23 @@ def _occupied(X: Any, Y: Any) -> tuple[Any, Any]:
     if not (sparse.issparse(X) and sparse.issparse(Y)) or X.shape[1] <= SPREAD * (X.nnz + Y.nnz):
         return X, Y
     columns = np.unique(np.concatenate([X.indices, Y.indices]))
+    return _cut(X, columns), _cut(Y, columns)
 
-    def cut(matrix: Any) -> Any:
-        places = np.searchsorted(columns, matrix.indices)
-        return sparse.csr_matrix((matrix.data, places, matrix.indptr), shape=(matrix.shape[0], len(columns)))
 
-    return cut(X), cut(Y)
+def _cut(X: Any, columns: NDArray[Any]) -> Any:
+    """Return the given columns, ascending, of a CSR matrix that has nothing in the others."""
+    places = np.searchsorted(columns, X.indices)
+    return sparse.csr_matrix((X.data, places, X.indptr), shape=(X.shape[0], len(columns)))
+
+
+def combine_rows(weights: Floats, X: Any) -> Any:
+    """Return combinations (k, p) of the rows of X (n, p) with weights (k, n), sparse if most columns hold nothing."""
+    if not sparse.issparse(X) or X.shape[1] <= SPREAD * X.nnz:
+        return weights @ X
+    columns = np.unique(X.indices)
+    table = weights @ _cut(X, columns)
+    starts = np.arange(len(table) + 1) * len(columns)
+    return sparse.csr_matrix((table.ravel(), np.tile(columns, len(table)), starts), shape=(len(table), X.shape[1]))
 
 
 def _square_norms(X: Any) -> Floats:

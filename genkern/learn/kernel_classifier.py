@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from genkern.kernels.base import Kernel
-from genkern.kernels.vectors import Linear
+from genkern.kernels.vectors import Linear, combine_rows
 from genkern.validation import Floats, check_sizes, remember_width
 
 Ints = NDArray[np.int64]
@@ -44,7 +44,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
         if hasattr(self, "coef_"):
-            values: Floats = X @ self.coef_.T + self.intercept_
+            sums = Linear()(X, self.coef_) if sparse.issparse(self.coef_) else X @ self.coef_.T
+            values: Floats = sums + self.intercept_
         else:
             values = self._compare(X) @ self.dual_coef_.T + self.intercept_
         return values[:, 0] if len(self.classes_) == 2 else values
@@ -66,7 +67,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         for name in ("coef_", "dual_coef_", "X_fit_"):
             self.__dict__.pop(name, None)  # of an earlier fit with another kernel
         if self._named("linear"):
-            self.coef_ = dual @ X
+            self.coef_ = combine_rows(dual, X)
         else:
             self.dual_coef_ = dual
         if not isinstance(self.kernel, str):

@@ -80,8 +80,8 @@ class KernelLogisticRegression(KernelClassifier):
         The coefficients α, of the second of two classes or of each against the rest.
     intercept_ : ndarray of shape (1 or n_classes,)
         The biases b.
-    coef_ : ndarray of shape (1 or n_classes, d)
-        Coefficients of the features (linear kernel only).
+    coef_ : ndarray or CSR matrix of shape (1 or n_classes, d)
+        Coefficients of the features (linear kernel only); sparse if X is and has nothing in most columns.
     gap_, objective_ : ndarray of shape (1 or n_classes,)
         Duality gap and objective at the end; the objective is within the gap of the least one. Those of the
         approximated problem, if one is.

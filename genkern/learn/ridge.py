@@ -54,8 +54,8 @@ class KernelRidgeClassifierCV(KernelClassifier):
         Decision values of the objects when left out, at the chosen penalty: honest material for a threshold.
     dual_coef_ : ndarray of shape (1 or n_classes, n)
         The coefficients a, of the second of two classes or of each against the rest (not for the linear kernel).
-    coef_ : ndarray of shape (1 or n_classes, d)
-        Coefficients of the features (linear kernel only).
+    coef_ : ndarray or CSR matrix of shape (1 or n_classes, d)
+        Coefficients of the features (linear kernel only); sparse if X is and has nothing in most columns.
     intercept_ : ndarray of shape (1 or n_classes,)
         The biases b.
     X_fit_ : array or list of n objects
@@ -130,7 +130,7 @@ class KernelRidgeClassifierCV(KernelClassifier):
         self.cv_decision_ = decisions[best]
         dual = coefficients(spectrum, Y, self.alpha_)
         self._keep(X, dual.T)
-        fitted = X @ self.coef_.T if linear else K @ dual
+        fitted = X @ self.coef_.T if thin else K @ dual
         self.intercept_ = (Y - fitted).mean(axis=0) * free
         return self
 

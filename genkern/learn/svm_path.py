@@ -51,8 +51,8 @@ class KernelSVMClassifierCV(KernelClassifier):
         Part of the held-out objects that is misclassified.
     dual_coef_ : ndarray of shape (1 or n_classes, n)
         The coefficients α, zero but for support vectors (not for the linear kernel).
-    coef_ : ndarray of shape (1 or n_classes, d)
-        Coefficients of the features (linear kernel only).
+    coef_ : ndarray or CSR matrix of shape (1 or n_classes, d)
+        Coefficients of the features (linear kernel only); sparse if X is and has nothing in most columns.
     intercept_ : ndarray of shape (1 or n_classes,)
         The biases b.
     X_fit_ : array or list of n objects

@@ -15,6 +15,7 @@ from genkern.models.bayes_net_rows import Rows, Task, check_size, distinct_rows,
 from genkern.models.draws import draw_rows
 from genkern.models.graph import Graph, make_graph
 from genkern.models.leaf import refuse_impossible
+from genkern.models.lean_information import InformationBlocks
 from genkern.objects import Packed
 from genkern.validation import Floats, check_array, check_int, check_option, check_probabilities
 
@@ -255,7 +256,7 @@ class BayesNet(Model):
         check_option(coordinates, COORDINATES, "coordinates", "BayesNet.log_prob_grad")
         return self.gradient(self.statistics(X), coordinates)
 
-    def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> list[tuple[NDArray[np.int64], Floats]]:
+    def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         """Return the complete-data Fisher information, averaged over numbers of rows, as pairs (index, block).
 
         It is that of an observer who sees all nodes: one block per row of a table, weighted by the probability of the
@@ -270,11 +271,11 @@ class BayesNet(Model):
         for piece in block.pieces:
             prior[piece.places[0]] = self.values[piece.places[0]] * piece.raw[0]
         draws = float(np.mean(np.asarray(lengths)))
-        pairs = []
+        pairs: InformationBlocks = []
         starts = offsets_of_tables(self.graph)
         for start, table, joint in zip(starts, self._split(self.values), self._split(prior)):
             width = table.shape[-1]
-            blocks = simplex.information(table, draws * joint.sum(axis=-1), coordinates).reshape(-1, width, width)
+            blocks = simplex.information(table, draws * joint.sum(axis=-1), coordinates)
             pairs += [(np.arange(width) + start + width * k, matrix) for k, matrix in enumerate(blocks)]
         return pairs
 

@@ -11,6 +11,7 @@ from genkern.core import hmm as core
 from genkern.models import simplex
 from genkern.models.draws import draw_rows
 from genkern.models.leaf import Leaf
+from genkern.models.lean_information import Information
 from genkern.objects import Alphabet, Packed, as_alphabet, pack_symbols
 from genkern.validation import Floats, check_probabilities
 
@@ -107,9 +108,9 @@ class Categorical(Leaf):
         derivative = simplex.gradient(blocks["probs"], self.probs, coordinates)
         return derivative.reshape(len(derivative), -1)
 
-    def information(self, draws: Floats, coordinates: str) -> list[Floats]:
+    def information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return one (m, m) block per member."""
-        return list(simplex.information(self.probs, draws, coordinates))
+        return [*simplex.information(self.probs, draws, coordinates)]
 
     def parameters(self, coordinates: str = "softmax") -> Floats:
         """Return the coordinates of the probabilities, flattened row-major."""

@@ -13,6 +13,7 @@ from genkern.models import simplex
 from genkern.models.base import COORDINATES, Model
 from genkern.models.information import complete_information
 from genkern.models.leaf import Leaf
+from genkern.models.lean_information import InformationBlocks
 from genkern.objects import Packed
 from genkern.validation import Floats, check_int, check_option, check_probabilities
 
@@ -161,7 +162,7 @@ class ClassMixture(Model):
             grads.append(grad)
         return grads
 
-    def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> list[tuple[NDArray[np.int64], Floats]]:
+    def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         """Return the information of an observer who also sees the label (and what hidden states there are).
 
         Parameters
@@ -174,7 +175,7 @@ class ClassMixture(Model):
         blocks : list of (index, block)
         """
         shift = len(self.priors)
-        pairs = [(np.arange(shift), simplex.information(self.priors, np.asarray(1.0), coordinates))]
+        pairs: InformationBlocks = [(np.arange(shift), simplex.row_information(self.priors, 1.0, coordinates))]
         for model, prior in zip(self.models, self.priors):
             blocks = complete_information(model, np.asarray(lengths), coordinates)
             pairs += [(index + shift, prior * block) for index, block in blocks]

@@ -12,6 +12,7 @@ from genkern.core.newton import dirichlet_alpha
 from genkern.intake import locate
 from genkern.models.exponential_family import ExponentialFamily, FamilyEstimator
 from genkern.models.gamma import EQUAL
+from genkern.models.lean_information import Information
 from genkern.objects import Packed
 from genkern.validation import REFUSE, RENORMALISE, Floats, check_number
 
@@ -93,12 +94,12 @@ class Dirichlet(ExponentialFamily):
         expected = digamma(self.alpha) - digamma(self.alpha.sum(axis=-1, keepdims=True))
         return [self.alpha * (blocks["log"] - blocks["weight"] * expected)]
 
-    def _information_matrix(self) -> Floats:
-        """Return the covariances of the logarithms, (n, d, d), for logarithms of alpha."""
+    def information(self, draws: Floats, coordinates: str) -> list[Information]:
+        """Return one (d, d) block per member: the covariances of the logarithms, for logarithms of alpha and beyond."""
         total = zeta(2.0, self.alpha.sum(axis=-1))[..., None, None]
         matrix = zeta(2.0, self.alpha)[..., None] * np.eye(self.n_features) - total
-        scaled: Floats = matrix * self.alpha[..., :, None] * self.alpha[..., None, :]
-        return scaled
+        slope = self.alpha * self._stretch(coordinates)[0]
+        return list(matrix * slope[..., :, None] * slope[..., None, :] * np.asarray(draws)[:, None, None])
 
     def draw(self, which: NDArray[np.int64], rng: np.random.Generator) -> Floats:
         """Return one row from each named member; shares too small for a float become the smallest one."""

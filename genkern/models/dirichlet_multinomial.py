@@ -11,6 +11,7 @@ from scipy.special import betaln, digamma, gammaln
 
 from genkern.models.counts import CountLeaf, cells, check_total, group_rows, row_sums
 from genkern.models.leaf import Leaf
+from genkern.models.lean_information import Information
 from genkern.objects import Packed
 from genkern.validation import Floats, check_array
 
@@ -103,7 +104,7 @@ class DirichletMultinomial(CountLeaf):
             return self.alpha
         return 2.0 * np.sqrt(self.alpha) if coordinates == "sqrt" else np.ones_like(self.alpha)
 
-    def information(self, draws: Floats, coordinates: str) -> list[Floats]:
+    def information(self, draws: Floats, coordinates: str) -> list[Information]:
         r"""Return one (m, m) block per member, for an expected number of rows.
 
         The second derivative of one row is :math:`\sum_{j<s} (A + j)^{-2} 11^T - \mathrm{diag} \sum_{j<c_d} (\alpha_d +

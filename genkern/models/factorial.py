@@ -18,6 +18,7 @@ from genkern.models.factorial_variational import Field, mean_field
 from genkern.models.gaussian import Gaussian
 from genkern.models.hmm import HMM
 from genkern.models.leaf import refuse_impossible
+from genkern.models.lean_information import Information, InformationBlocks
 from genkern.objects import Packed, pack_series
 from genkern.validation import Floats, check_array, check_int, check_number, check_option, check_probabilities
 
@@ -269,7 +270,7 @@ class FactorialHMM(Model):
         check_option(coordinates, COORDINATES, "coordinates", "FactorialHMM.log_prob_grad")
         return self.gradient(self.statistics(X, n_jobs=n_jobs), coordinates)
 
-    def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> list[tuple[NDArray[np.int64], Floats]]:
+    def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         r"""Return the complete-data Fisher information, averaged over lengths, as pairs (index, block).
 
         It is that of an observer who sees the states: one block per simplex row, weighted by its expected visits, one
@@ -278,12 +279,11 @@ class FactorialHMM(Model):
         self._require_single("information")
         sizes = np.asarray(lengths)
         pairs, departures = self._expected_visits(sizes)
-        ones = np.asarray(1.0)
-        blocks = [simplex.information(start, ones, coordinates) for start in self.starts]
+        blocks: list[Information] = [simplex.row_information(start, 1.0, coordinates) for start in self.starts]
         for rows, visits in zip(self.transitions, np.split(departures, np.cumsum(self.n_states)[:-1])):
-            blocks += list(simplex.information(rows, visits, coordinates))
+            blocks += simplex.information(rows, visits, coordinates)
         mean, spread = Gaussian.stack([self.noise]).information(np.array([sizes.mean()]), coordinates)
-        blocks += [np.kron(pairs, mean / sizes.mean()), spread]
+        blocks += [np.kron(pairs, np.asarray(mean) / sizes.mean()), spread]
         index = np.split(np.arange(sum(map(len, blocks))), np.cumsum([len(block) for block in blocks])[:-1])
         return list(zip(index, blocks, strict=True))
 

@@ -10,6 +10,7 @@ from scipy.special import expit, logit
 
 from genkern.intake import locate
 from genkern.models.leaf import Leaf
+from genkern.models.lean_information import Information, diagonal_information
 from genkern.objects import Packed, pack_points, pack_series
 from genkern.validation import Floats, check_array
 
@@ -115,21 +116,18 @@ class FieldLeaf(Leaf):
         parts = [slope * factor for slope, factor in zip(self.slopes(blocks), factors, strict=True)]
         return np.stack(parts, axis=-2).reshape(len(parts[0]), -1)
 
-    def information(self, draws: Floats, coordinates: str) -> list[Floats]:
-        """Return one block per member."""
-        factor = np.concatenate(self._stretch(coordinates), axis=-1)
-        matrix = self._information_matrix() * factor[..., :, None] * factor[..., None, :]
-        return list(matrix * np.asarray(draws)[:, None, None])
-
-    def _information_matrix(self) -> Floats:
-        """Return the information of one draw, (n, f d, f d), f the number of fields: coordinates are independent."""
-        d, diagonal = self.n_features, np.arange(self.n_features)
-        table = self.unit_information()
-        matrix = np.zeros((*self.shape, len(table) * d, len(table) * d))
+    def information(self, draws: Floats, coordinates: str) -> list[Information]:
+        """Return one block per member: coordinates are independent, fields of one coordinate are not."""
+        d, table = self.n_features, self.unit_information()
+        factors, weights = self._stretch(coordinates), np.asarray(draws)[:, None]
+        if len(table) == 1:
+            return [diagonal_information(row) for row in weights * table[0][0] * factors[0] ** 2]
+        blocks = np.zeros((*self.shape, len(table) * d, len(table) * d))
+        diagonal = np.arange(d)
         for a, row in enumerate(table):
             for b, value in enumerate(row):
-                matrix[..., a * d + diagonal, b * d + diagonal] = value
-        return matrix
+                blocks[..., a * d + diagonal, b * d + diagonal] = weights * value * factors[a] * factors[b]
+        return list(blocks)
 
     def _stretch(self, coordinates: str) -> list[Floats]:
         """Return for each field the derivative of its softmax coordinate by the named one."""

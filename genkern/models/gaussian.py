@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from genkern.core import gaussian as core
 from genkern.models.leaf import Leaf
+from genkern.models.lean_information import Information, diagonal_information
 from genkern.objects import Packed, pack_points, pack_series
 from genkern.validation import Floats, check_array
 
@@ -129,17 +130,20 @@ class Gaussian(Leaf):
             spread *= slope.reshape(spread.shape[1:])
         return np.concatenate([first.reshape(groups, -1), spread.reshape(groups, -1)], axis=1)
 
-    def information(self, draws: Floats, coordinates: str) -> list[Floats]:
+    def information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return the blocks of means (one per member), then of covariances (one per member)."""
         if self.covariance_type == "full":
             inverse = precisions(self.cov)
             return [*(draws[:, None, None] * inverse), *map(vech_information, inverse, draws)]
         variances = self.variances
-        means = [np.diag(w / v) for w, v in zip(draws, variances)]
+        means = map(diagonal_information, draws[:, None] / variances)
         count = self.mean.shape[-1] if self.covariance_type == "isotropic" else 1
         spread = self.cov.reshape(len(draws), -1)
         jacobian = spread_jacobian(spread, coordinates)
-        return means + [np.diag(0.5 * count * w * j**2 / v**2) for w, v, j in zip(draws, spread, jacobian, strict=True)]
+        return [
+            *means,
+            *map(diagonal_information, 0.5 * count * draws[:, None] * jacobian**2 / spread**2),
+        ]
 
     def parameters(self, coordinates: str = "softmax") -> Floats:
         """Return means, then covariance parameters."""

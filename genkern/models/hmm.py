@@ -13,6 +13,7 @@ from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.bayes_net_hmm import BayesNet, unroll
 from genkern.models.hmm_draws import expected_visits, paths_of_length, paths_that_stop
 from genkern.models.leaf import Leaf
+from genkern.models.lean_information import Information, InformationBlocks
 from genkern.objects import Packed
 from genkern.validation import (
     Floats,
@@ -211,7 +212,7 @@ class HMM(Model):
         check_option(coordinates, COORDINATES, "coordinates", "HMM.log_prob_grad")
         return self.gradient(self.statistics(X, n_jobs=n_jobs), coordinates)
 
-    def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> list[tuple[NDArray[np.int64], Floats]]:
+    def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         """Return the complete-data Fisher information, averaged over sequence lengths, as pairs (index, block).
 
         It is that of an observer who sees the states: block diagonal, one block per simplex row (or emission
@@ -222,11 +223,11 @@ class HMM(Model):
         n = self.n_states
         visits, departures = expected_visits(self, np.asarray(lengths), "HMM.information")
         rows = self.transitions if self.stop is None else self._rows()
-        blocks = [simplex.information(self.start, np.asarray(1.0), coordinates)]
-        blocks += list(simplex.information(rows, departures if self.stop is None else visits, coordinates))
+        blocks: list[Information] = [simplex.row_information(self.start, 1.0, coordinates)]
+        blocks += simplex.information(rows, departures if self.stop is None else visits, coordinates)
         blocks += self.emissions.information(visits, coordinates)
         if self.end is not None:
-            blocks.append(simplex.information(self.end, np.asarray(1.0), coordinates))
+            blocks.append(simplex.row_information(self.end, 1.0, coordinates))
         sizes = [n] * (n + 1) + [len(block) for block in blocks[n + 1 :]]
         index = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
         if self.stop is not None:

@@ -8,15 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.models.leaf import Leaf
-from genkern.validation import Floats
+from genkern.models.lean_information import InformationBlocks
 
 
-def complete_information(
-    model: Any, lengths: NDArray[np.int64], coordinates: str
-) -> list[tuple[NDArray[np.int64], Floats]]:
+def complete_information(model: Any, lengths: NDArray[np.int64], coordinates: str) -> InformationBlocks:
     """Return pairs (index, block) of the complete-data information, averaged over lengths."""
     if not isinstance(model, Leaf):
-        pairs: list[tuple[NDArray[np.int64], Floats]] = model.information(lengths, coordinates)
+        pairs: InformationBlocks = model.information(lengths, coordinates)
         return pairs
     blocks = model.stack([model]).information(np.array([lengths.mean()]), coordinates)
     ends = np.cumsum([len(block) for block in blocks])

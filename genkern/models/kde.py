@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from genkern.core import kde as core
 from genkern.models import simplex
 from genkern.models.leaf import Leaf
+from genkern.models.lean_information import Information
 from genkern.objects import Packed, pack_points, pack_series
 from genkern.validation import RENORMALISE, Floats, check_array
 
@@ -135,7 +136,7 @@ class KDE(Leaf):
         ]
         return np.concatenate([part.reshape(groups, -1) for part in parts], axis=1)
 
-    def information(self, draws: Floats, coordinates: str) -> list[Floats]:
+    def information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return the information of an observer who sees which point a draw came from.
 
         One (d, d) block per point, then one (1, 1) per variance, then one (n, n) of weights per member.
@@ -144,7 +145,7 @@ class KDE(Leaf):
         points = (draws / self.variance)[:, None] * self.weights
         spread = 0.5 * d * draws * (_jacobian(self.variance, coordinates) / self.variance) ** 2
         blocks = [*(points.reshape(-1, 1, 1) * np.eye(d)), *spread.reshape(-1, 1, 1)]
-        return blocks + list(simplex.information(self.weights, draws, coordinates))
+        return [*blocks, *simplex.information(self.weights, draws, coordinates)]
 
     def parameters(self, coordinates: str = "softmax") -> Floats:
         """Return points, variances and weights, flattened."""

@@ -14,6 +14,7 @@ from genkern.models import lds_covariance
 from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.gaussian import Gaussian, check_spread
 from genkern.models.lds_information import Expected, information_blocks
+from genkern.models.lean_information import InformationBlocks
 from genkern.objects import Packed, pack_series
 from genkern.validation import Floats, check_array, check_int, check_option
 
@@ -242,7 +243,7 @@ class LDS(Model):
         check_option(coordinates, COORDINATES, "coordinates", "LDS.log_prob_grad")
         return self.gradient(self.statistics(X, n_jobs=n_jobs), coordinates)
 
-    def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> list[tuple[NDArray[np.int64], Floats]]:
+    def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         r"""Return the complete-data Fisher information, averaged over series lengths, as pairs (index, block).
 
         It is that of an observer who sees the states: :math:`Q^{-1} \otimes \sum E[s_t s_t^T]` for A,

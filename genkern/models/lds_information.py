@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.models import lds_covariance
+from genkern.models.lean_information import InformationBlocks
 from genkern.validation import Floats
 
 
@@ -28,7 +29,7 @@ class Expected(NamedTuple):
 
 def information_blocks(
     system: Any, expected: Expected, coordinates: str, who: str, where: str = ""
-) -> list[tuple[NDArray[np.int64], Floats]]:
+) -> InformationBlocks:
     r"""Return pairs (index, block) of one system's parameters, in their order, refusing singular covariances.
 
     The rows of [C, b] are regressions on (s, 1): their block is :math:`R^{-1} \otimes \sum E[(s, 1)(s, 1)^T]`.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from genkern.core import hmm as core
 from genkern.core.scaled_rows import scaled_rows
 from genkern.models.base import COORDINATES, Model, Statistics
+from genkern.models.lean_information import Information
 from genkern.objects import Packed
 from genkern.validation import Floats, check_option
 
@@ -44,7 +45,7 @@ class Leaf(Model):
         """Return derivatives (G, p) of the expected log-likelihood from blocks of statistics of batch (n,)."""
         raise TypeError(f"{type(self).__name__} must define gradient.")
 
-    def information(self, draws: Floats, coordinates: str) -> list[Floats]:
+    def information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return the blocks of the block-diagonal Fisher information for an expected number of draws per member."""
         raise TypeError(f"{type(self).__name__} must define information.")
 

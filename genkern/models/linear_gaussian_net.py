@@ -14,6 +14,7 @@ from genkern.core import gaussian as core
 from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.gaussian import Gaussian
 from genkern.models.graph import Graph, make_graph, pack_rows, unique_patterns
+from genkern.models.lean_information import InformationBlocks
 from genkern.objects import Packed
 from genkern.validation import Floats, check_array, check_int, check_option
 
@@ -289,7 +290,7 @@ class LinearGaussianNet(Model):
         check_option(coordinates, COORDINATES, "coordinates", "LinearGaussianNet.log_prob_grad")
         return self.gradient(self.statistics(X), coordinates)
 
-    def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> list[tuple[NDArray[np.int64], Floats]]:
+    def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         r"""Return the complete-data Fisher information, averaged over numbers of rows, as pairs (index, block).
 
         It is that of an observer who sees all nodes: for each node a block :math:`Q^{-1} \otimes E[z z^T]` of [weights,

@@ -13,13 +13,13 @@ from genkern.core import chains as core
 from genkern.models import simplex
 from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.hmm import HMM
+from genkern.models.lean_information import InformationBlocks
 from genkern.models.markov_draws import expected_visits, sample_codes
 from genkern.models.markov_hmm import chain_to_hmm
 from genkern.objects import Alphabet, Packed, as_alphabet, pack_symbols
 from genkern.validation import Floats, check_array, check_int, check_option, check_probabilities
 
 LARGEST_STATISTICS = 1 << 27  # most numbers of the statistics of many objects
-LARGEST_JOINT = 2048  # most contexts of a start distribution whose information is written out as one matrix
 
 
 class Chain(Model):
@@ -144,22 +144,17 @@ class Chain(Model):
         check_option(coordinates, COORDINATES, "coordinates", f"{type(self).__name__}.log_prob_grad")
         return self.gradient(self.statistics(X), coordinates)
 
-    def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> list[tuple[NDArray[np.int64], Floats]]:
+    def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         """Return the complete-data Fisher information, averaged over sequence lengths, as pairs (index, block).
 
         One block per distribution, weighted by the expected number of draws from it. It is that of an observer who
         knows the phase and, of sequences shorter than the order, how they go on; otherwise it is exact.
         """
         self._require_single("information")
-        if self.alphabet.size**self.order > LARGEST_JOINT:
-            raise ValueError(
-                f"{type(self).__name__}.information: the start distribution over {self.alphabet.size}**{self.order} "
-                f"words is one block, too large for more than {LARGEST_JOINT} words. Lower the order, or use "
-                "FisherScore(information='identity')."
-            )
         visits = expected_visits(self.tables, np.asarray(lengths))
         draws = {"phases": np.ones(1), "start": self.tables.phases[0], "transitions": visits.ravel()}
-        pairs, at = [], 0
+        pairs: InformationBlocks = []
+        at = 0
         for name, (rows, _) in self._rows().items():
             for block in simplex.information(rows, draws[name], coordinates):
                 pairs.append((np.arange(at, at + len(block)), block))

@@ -13,6 +13,7 @@ from genkern.models import natural, simplex
 from genkern.models.base import COORDINATES, Statistics, rebatch
 from genkern.models.draws import draw_rows
 from genkern.models.leaf import Leaf, refuse_impossible
+from genkern.models.lean_information import Information
 from genkern.models.mixture_passes import PREFIX, Outcome, Slopes, expect, log_weights, parts_of
 from genkern.objects import Packed
 from genkern.validation import Floats, check_int, check_option, check_probabilities
@@ -229,11 +230,11 @@ class Mixture(Leaf):
         refuse_impossible(log_prob, "Mixture")
         return slopes
 
-    def information(self, draws: Floats, coordinates: str) -> list[Floats]:
+    def information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return the blocks of an observer who sees the components: weights of each member, then the components'."""
-        shares = list(simplex.information(self.weights, draws, coordinates))
+        shares = simplex.information(self.weights, draws, coordinates)
         visits = (np.asarray(draws)[:, None] * self.weights).ravel()
-        return shares + list(self.flat_components().information(visits, coordinates))
+        return [*shares, *self.flat_components().information(visits, coordinates)]
 
     # --- parameters
 

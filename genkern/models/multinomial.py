@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from genkern.models import simplex
 from genkern.models.counts import CountLeaf, cells, check_total, group_rows
 from genkern.models.leaf import Leaf
+from genkern.models.lean_information import Information
 from genkern.objects import Packed
 from genkern.validation import Floats, check_probabilities
 
@@ -101,9 +102,9 @@ class Multinomial(CountLeaf):
         derivative = simplex.gradient(blocks["probs"], self.probs, coordinates)
         return derivative.reshape(len(derivative), -1)
 
-    def information(self, draws: Floats, coordinates: str) -> list[Floats]:
+    def information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return one (m, m) block per member, for an expected number of rows."""
-        return list(simplex.information(self.probs, draws * self.expected_total, coordinates))
+        return [*simplex.information(self.probs, draws * self.expected_total, coordinates)]
 
     def parameters(self, coordinates: str = "softmax") -> Floats:
         """Return the coordinates of the probabilities, flattened row-major."""

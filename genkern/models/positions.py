@@ -10,7 +10,11 @@ import numpy as np
 
 from genkern.core.hmm_positions import position_gradients
 from genkern.models.base import Statistics
+from genkern.models.factorial import FactorialHMM
+from genkern.models.factorial_positions import position_blocks
 from genkern.models.hmm import HMM
+from genkern.models.lds import LDS
+from genkern.models.lds_positions import position_derivatives
 from genkern.models.leaf import Leaf
 from genkern.models.markov import PeriodicChain
 from genkern.models.markov_base import Chain
@@ -114,22 +118,120 @@ def _log_beginning(model: Any, window: Packed, length: int) -> float:
 
 @position_statistics.register
 def _chain(model: Chain, packed: Packed) -> Iterator[Statistics]:
-    def work(beginnings: Packed) -> dict[str, Floats]:
-        found = model.statistics(beginnings)
-        return {"log_prob": found.log_prob, **found.blocks}
-
-    for blocks in changes(work, packed, sum(rows.size for rows, _ in model._rows().values())):
+    found = _chain_changes if model._by_position else _local_changes
+    for blocks in found(model, packed, 0, _chain_blocks):
         log_prob = blocks.pop("log_prob")
         yield Statistics(model, log_prob, np.ones(len(log_prob), np.int64), blocks)
+
+
+def _chain_changes(model: Chain, packed: Packed, phase: int, work: Any) -> Iterator[dict[str, Floats]]:
+    """Yield what each further symbol changes in ``work(chain, objects)``, from all beginnings of the sequence."""
+    tables = model.tables
+    known = model._with_tables(np.eye(tables.phases.shape[1])[phase], tables.start, tables.steps, ())
+    return changes(lambda beginnings: work(known, beginnings), packed, _size(model))
+
+
+def _local_changes(model: Chain, packed: Packed, phase: int, work: Any) -> Iterator[dict[str, Floats]]:
+    """Yield the same, from the k symbols before each position alone.
+
+    What a symbol adds does not depend on anything before k symbols that are known (not ambiguous), so the last such
+    stand for the whole beginning. They need not begin a sequence of the model, hence a uniform start, which cancels.
+    """
+    order, length = model.order, packed.n_points
+    starts = _contexts(packed.values, model.alphabet.size, order)
+    first, tables = int(np.count_nonzero(starts < 0)), model.tables
+    period = tables.phases.shape[1]
+    uniform = np.full(tables.start.shape, 1.0 / tables.start.shape[-1])
+    chains = [model._with_tables(np.eye(period)[p], uniform, tables.steps, ()) for p in range(period)]
+    if first:
+        yield from _chain_changes(model, _pieces(packed, np.zeros(1, np.int64), np.array([first])), phase, work)
+    longest = int((np.arange(length) - starts).max()) + 1
+    most = max(1, BLOCK // max(_size(model), longest))
+    for low in range(first, length, most):
+        ends = np.arange(low, min(low + most, length)) + 1
+        blocks: dict[str, Floats] = {}
+        for turn in range(period):
+            own = np.flatnonzero((starts[ends - 1] + phase) % period == turn)
+            if len(own):
+                part = _last_changes(chains[turn], packed, starts[ends[own] - 1], ends[own], work)
+                for name, block in part.items():
+                    blocks.setdefault(name, np.zeros((len(ends), *block.shape[1:])))[own] = block
+        yield blocks
+
+
+def _last_changes(chain: Chain, packed: Packed, starts: Any, ends: Any, work: Any) -> dict[str, Floats]:
+    """Return what the last symbols of pieces of a sequence change."""
+    whole: dict[str, Floats] = work(chain, _pieces(packed, starts, ends))
+    if chain.order == 0:  # nothing is before
+        return whole
+    before = work(chain, _pieces(packed, starts, ends - 1))
+    return {name: block - before[name] for name, block in whole.items()}
+
+
+def _contexts(codes: Any, m: int, order: int) -> Any:
+    """Return for each position (T,) where the last k symbols before it begin that are all known, -1 if none are."""
+    places = np.arange(len(codes))
+    if order == 0:
+        return places
+    ambiguous = np.maximum.accumulate(np.where(codes < m, -1, places))
+    ends = np.where(places - ambiguous >= order, places, -1)  # of k known symbols
+    before = np.concatenate([[-1], np.maximum.accumulate(ends)[:-1]])
+    return np.where(before >= 0, before - order + 1, -1)
+
+
+def _pieces(packed: Packed, starts: Any, ends: Any) -> Packed:
+    """Return pieces of one object as objects."""
+    lengths = ends - starts
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    rows = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+    return packed._replace(values=packed.values[rows], offsets=offsets)
+
+
+def _chain_blocks(model: Chain, objects: Packed) -> dict[str, Floats]:
+    """Return log-probabilities and statistics of objects, which must be possible."""
+    found = model.statistics(objects)
+    return {"log_prob": found.log_prob, **found.blocks}
+
+
+def _chain_logs(model: Chain, objects: Packed) -> dict[str, Floats]:
+    """Return log-probabilities of objects, also of impossible ones."""
+    return {"log_prob": model.log_prob(objects)}
+
+
+def _size(model: Chain) -> int:
+    """Return how many numbers the statistics of an object have."""
+    return sum(rows.size for rows, _ in model._rows().values())
 
 
 @position_statistics.register
 def _periodic(model: PeriodicChain, packed: Packed) -> Iterator[Statistics]:
     """Weigh what positions add under each start phase with the posterior of that phase."""
-    shares, tables = model.posterior(packed)[0][0], model.tables
-    phases = np.flatnonzero(shares)
-    known = [model._with_tables(np.eye(model.period)[p], tables.start, tables.steps, ()) for p in phases]
-    for whole, *parts in zip(_chain(model, packed), *(_chain(chain, packed) for chain in known), strict=True):
-        for name, block in whole.blocks.items():
-            block[:] = 0.0 if name == "phases" else sum(r * part[name] for r, part in zip(shares[phases], parts))
-        yield whole
+    shares, priors = model.posterior(packed)[0][0], model.tables.phases[0]
+    phases = np.flatnonzero(priors)
+    works = [_chain_blocks if shares[p] > 0 else _chain_logs for p in phases]
+    path = np.log(priors[phases])  # joint with what has been seen so far
+    found = [_local_changes(model, packed, int(p), work) for p, work in zip(phases, works)]
+    while True:
+        with np.errstate(invalid="ignore"):  # of phases that have become impossible
+            parts = [part for part in (next(each, None) for each in found) if part is not None]
+        if not parts:
+            return
+        steps = np.nan_to_num([part.pop("log_prob") for part in parts], nan=-np.inf, neginf=-np.inf)
+        logs = path + np.cumsum(steps, axis=1).T
+        seen = np.logaddexp.reduce(np.vstack([path, logs]), axis=1)
+        path = logs[-1]
+        likely = [(shares[p], part) for p, part in zip(phases, parts) if shares[p] > 0]
+        blocks = {name: sum(r * part[name] for r, part in likely) * (name != "phases") for name in likely[0][1]}
+        yield Statistics(model, np.diff(seen), np.ones(len(logs), np.int64), blocks)
+
+
+@position_statistics.register
+def _lds(model: LDS, packed: Packed) -> Iterator[Statistics]:
+    logs, blocks = position_derivatives(model.systems(), packed.values)
+    yield Statistics(model, logs, np.ones(packed.n_points, np.int64), blocks)
+
+
+@position_statistics.register
+def _factorial(model: FactorialHMM, packed: Packed) -> Iterator[Statistics]:
+    logs, blocks = position_blocks(model, packed)
+    yield Statistics(model, logs, np.ones(packed.n_points, np.int64), blocks)

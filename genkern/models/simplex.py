@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import softmax
 
+from genkern.models.lean_information import LeanInformation
 from genkern.validation import Floats
 
 
@@ -57,21 +58,22 @@ def from_coordinates(eta: Floats, coordinates: str) -> Floats:
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def information(theta: Floats, draws: Floats, coordinates: str) -> Floats:
-    r"""Return the Fisher information (..., m, m) of ``draws`` (...) categorical draws from each row (..., m).
+def information(theta: Floats, draws: Floats, coordinates: str) -> list[LeanInformation]:
+    r"""Return the Fisher information (m, m) of ``draws`` (...) categorical draws from each row (..., m), row by row.
 
     :math:`N J (\mathrm{diag}(1/\theta) - 11^T) J`, with J the ``jacobian``: :math:`N (\mathrm{diag}\,\theta -
-    \theta\theta^T)` in softmax coordinates. In ratio coordinates zero parameters have infinite information.
+    \theta\theta^T)` in softmax coordinates. In ratio coordinates zero parameters have infinite information, and an
+    unreachable row carries none.
     """
+    rows = theta.reshape(-1, theta.shape[-1])
+    counts = np.broadcast_to(draws, theta.shape[:-1]).ravel()
+    return [row_information(row, float(count), coordinates) for row, count in zip(rows, counts, strict=True)]
+
+
+def row_information(theta: Floats, draws: float, coordinates: str) -> LeanInformation:
+    """Return the Fisher information of ``draws`` categorical draws from one row (m,)."""
     scale = {"softmax": theta, "sqrt": np.full_like(theta, 4.0)}.get(coordinates)
     if scale is None:
         with np.errstate(divide="ignore"):
             scale = 1.0 / theta
-    factor = jacobian(theta, coordinates)
-    matrix = -factor[..., :, None] * factor[..., None, :]
-    index = np.arange(theta.shape[-1])
-    others = theta @ (1.0 - np.eye(theta.shape[-1]))  # 1 - theta, without its rounding error near one
-    matrix[..., index, index] = scale * others
-    visited = draws > 0  # an unreachable row carries no information, and inf * 0 is no number
-    matrix[~visited] = 0.0
-    return matrix * np.where(visited, draws, 1.0)[..., None, None]
+    return LeanInformation(draws * scale if draws > 0 else np.zeros_like(theta), theta, 0.0)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from genkern.models import simplex
 from genkern.models.leaf import Leaf
+from genkern.models.lean_information import Information
 from genkern.objects import Alphabet, Packed, as_alphabet, pack_symbols
 from genkern.validation import Floats, check_int, check_probabilities
 
@@ -123,11 +124,10 @@ class SiteModel(Leaf):
         derivative = simplex.gradient(blocks["probs"], self.probs, coordinates)
         return derivative.reshape(len(derivative), -1)
 
-    def information(self, draws: Floats, coordinates: str) -> list[Floats]:
+    def information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return one (m, m) block per member and position."""
         visits = np.repeat(draws[:, None], self.probs.shape[-2], axis=1)
-        blocks = simplex.information(self.probs, visits, coordinates)
-        return list(blocks.reshape(-1, *blocks.shape[-2:]))
+        return [*simplex.information(self.probs, visits, coordinates)]
 
     def parameters(self, coordinates: str = "softmax") -> Floats:
         """Return the coordinates of the probabilities, flattened row-major."""

@@ -11,6 +11,7 @@ from scipy.special import digamma, gammaln, polygamma
 
 from genkern.models.gaussian import Gaussian, check_spread, spread_jacobian, vech_information
 from genkern.models.leaf import Leaf
+from genkern.models.lean_information import Information
 from genkern.objects import Packed, pack_points, pack_series
 from genkern.validation import Floats, check_array
 
@@ -186,7 +187,7 @@ class StudentT(Leaf):
         tail = np.concatenate([spread.reshape(groups, n, -1), freedom.reshape(groups, n, -1)], axis=-1)
         return np.concatenate([blocks["mean"].reshape(groups, -1), tail.reshape(groups, -1)], axis=1)
 
-    def information(self, draws: Floats, coordinates: str) -> list[Floats]:
+    def information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return the blocks of means (one per member), then of scales and degrees of freedom (one per member)."""
         tails = [member._tail_information(coordinates) for member in self.unstack()]
         d, scale = self.mean.shape[-1], self.scale

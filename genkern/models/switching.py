@@ -12,6 +12,7 @@ from genkern.core.switching_types import Regimes, Sums
 from genkern.models import simplex
 from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.lds import LDS
+from genkern.models.lean_information import InformationBlocks
 from genkern.models.switching_draws import simulate
 from genkern.models.switching_field import Field, mean_field
 from genkern.models.switching_filter import estimate
@@ -311,7 +312,7 @@ class SwitchingLDS(Model):
         check_option(coordinates, COORDINATES, "coordinates", "SwitchingLDS.log_prob_grad")
         return self.gradient(self.statistics(X, n_jobs=n_jobs), coordinates)
 
-    def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> list[tuple[NDArray[np.int64], Floats]]:
+    def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         r"""Return the complete-data Fisher information, averaged over series lengths, as pairs (index, block).
 
         It is that of an observer who sees regimes and states: one block per simplex row, weighted by its expected

@@ -9,16 +9,17 @@ from numpy.typing import NDArray
 
 from genkern.models import simplex
 from genkern.models.lds_information import Expected, information_blocks
+from genkern.models.lean_information import Information, InformationBlocks
 from genkern.validation import Floats
 
 
-def complete_information(model: Any, lengths: NDArray[Any], coordinates: str) -> list[tuple[NDArray[np.int64], Floats]]:
+def complete_information(model: Any, lengths: NDArray[Any], coordinates: str) -> InformationBlocks:
     """Return pairs (index, block), in the order of the parameters; see ``SwitchingLDS.information``."""
     expected, departures = _expected_moments(model, lengths)
-    blocks = [simplex.information(model.start, np.asarray(1.0), coordinates)]
-    blocks += list(simplex.information(model.transitions, departures, coordinates))
+    blocks: list[Information] = [simplex.row_information(model.start, 1.0, coordinates)]
+    blocks += simplex.information(model.transitions, departures, coordinates)
     ends = np.cumsum([len(block) for block in blocks])
-    pairs = [(np.arange(end - len(block), end), block) for end, block in zip(ends, blocks)]
+    pairs: InformationBlocks = [(np.arange(end - len(block), end), block) for end, block in zip(ends, blocks)]
     first = int(ends[-1])
     for k in range(model.n_regimes):
         own = Expected(*(part[k] for part in expected))
