@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genkern.models import lds_covariance
 from genkern.models.lean_information import InformationBlocks
