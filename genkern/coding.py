@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import numbers
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ from scipy import sparse
 
 from genkern.flatten import Flat, flatten_symbols
 from genkern.hashing import make_key
+from genkern.serialize import register
 
 Codes = NDArray[np.int32]
 
@@ -24,6 +25,7 @@ SHOWN = 30  # symbols of larger alphabets are not listed in messages
 LETTERS = {"dna": "ACGT", "rna": "ACGU", "protein": "ACDEFGHIKLMNPQRSTVWY"}
 
 
+@register
 @dataclass(frozen=True, repr=False)
 class Alphabet:
     r"""A finite set of symbols with codes 0..m-1, and extra codes for symbols that are only partly known.
@@ -80,6 +82,18 @@ class Alphabet:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Alphabet, (self.symbols, self.ambiguities, self.aliases, self.name)
+
+    def _to_fields(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def _from_fields(cls, given: dict[str, Any], trusted: bool = False) -> Alphabet:
+        """Build an alphabet from fields of unknown origin."""
+        made = cls(**given)
+        tables = made.symbols, made.ambiguities, made.aliases
+        if any(type(table) is not tuple for table in tables) or not isinstance(made.name, str | None):
+            raise TypeError("Alphabet: expected tuples of symbols, ambiguities and aliases, and a name.")
+        return made
 
     def __repr__(self) -> str:
         if self.name is not None:

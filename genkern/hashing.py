@@ -47,6 +47,46 @@ def make_key(*parts: Any) -> str:
     return _hash(b"key", *map(_digest, parts)).hex()
 
 
+def state_key(value: Any) -> str:
+    """Return the hex digest of all that an object holds: its own ``digest``, or its class and attributes.
+
+    So it is all the way down. Unlike with ``make_key``, what an estimator has learned counts.
+
+    Raises
+    ------
+    TypeError
+        Where something has no attributes, or more than these: functions, generators, objects of compiled classes.
+    """
+    return make_key(_state(value, ()))
+
+
+class _Plain:
+    """An object that is its attributes; one that is larger has slots, or a compiled class keeps something in it."""
+
+
+def _state(value: Any, outer: tuple[int, ...]) -> Any:
+    """Return a value in which objects are replaced by the names of their classes and their attributes."""
+    if value is None or isinstance(value, bool | str | bytes | numbers.Real | np.generic):
+        return value
+    if id(value) in outer:
+        raise TypeError(f"an object of type {type(value).__qualname__} contains itself")
+    inside = (*outer, id(value))
+    if isinstance(value, np.ndarray):
+        return value if value.dtype.kind != "O" else [list(value.shape), *(_state(v, inside) for v in value.flat)]
+    if isinstance(value, list | tuple | set | frozenset):
+        items = [_state(item, inside) for item in value]
+        return items if isinstance(value, list | tuple) else sorted(map(make_key, items))
+    if type(value) is dict:
+        return ["dict", *sorted(make_key(_state(key, inside), _state(item, inside)) for key, item in value.items())]
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    own = getattr(value, "digest", None)
+    if isinstance(own, str):
+        return ["digest", name, own]
+    if isinstance(value, type) or type(value).__basicsize__ != _Plain.__basicsize__ or not hasattr(value, "__dict__"):
+        raise TypeError(f"the content of an object of type {name} is not known")
+    return ["object", name, _state(vars(value), inside)]
+
+
 def digest_pieces(values: NDArray[Any], offsets: NDArray[np.int64], header: str) -> list[str]:
     """Return the hex digest of every piece ``values[offsets[i]:offsets[i + 1]]``, int32 or float64."""
     flat = canonical_floats(values) if values.dtype.kind == "f" else np.ascontiguousarray(values, dtype="<i4")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import math
 import os
-import pickle
+import stat
 import tempfile
 import threading
 import time
@@ -18,13 +17,14 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from genkern.hashing import DIGEST_SIZE, make_key
+from genkern.core.private import make_private, openness
+from genkern.hashing import make_key
+from genkern.serialize import UnknownClassError, UnreadableError, dumps, loads
 from genkern.validation import check_int
 
 __all__ = ["Store", "make_key"]
 
-MAGIC = b"genkern1"  # first bytes of an entry's file; then the checksum, then the pickle
-HEADER = len(MAGIC) + DIGEST_SIZE
+PICKLED = b"genkern1"  # first bytes of entries of the old format, pickles, which are never loaded
 ENTRY, TEMPORARY = ".entry", ".tmp"
 KEEP = 0.9  # share of max_bytes kept when evicting, so that it is not done at every put
 STALE = 3600.0  # seconds after which a temporary file is the remains of a dead process
@@ -39,7 +39,14 @@ class Store:
     Shared by all clones and deep copies of the estimators that hold it, so a grid search computes each entry
     once per setting. Least recently used entries are dropped beyond `max_bytes`. Safe to use from many
     threads and, with a path, from many processes at once: an entry is one file, written aside and moved into
-    place. A damaged file is reported by a warning and its entry computed again.
+    place.
+
+    A memo never stands in the way of a result. What is damaged is computed again; what cannot be written (a folder
+    that is read-only, or full) or is not a value (an object of a foreign class) is not kept. One warning says so.
+
+    Entries hold arrays and JSON (``genkern.serialize``): reading one cannot run code, and a model that is read has
+    passed its constructor. Values are models, alphabets, numbers, strings, arrays, and lists, tuples and dicts of
+    these. A subclass of ``Model`` is one, too; to be read, its module must have been imported.
 
     Pickles as its path; without one, as a handle that finds the same store again inside the process and is a
     new, empty store elsewhere.
@@ -47,8 +54,9 @@ class Store:
     Parameters
     ----------
     path : path-like, default=None
-        Folder of the entries, made if it does not exist. None: in memory. Entries are pickles: use only
-        folders whose writers you trust, as loading a pickle can run any code.
+        Folder of the entries; if it does not exist it is made, for this user alone (mode 700, files 600, whatever the
+        umask). None: in memory. In a folder that others can write, their entries would be taken for fits: a warning
+        says so.
     max_bytes : int, default=2**30
         Limit to the size of all entries, in memory or on disk.
 
@@ -72,25 +80,44 @@ class Store:
         self.max_bytes = check_int(max_bytes, "max_bytes", "Store", minimum=1)
         self._backend: _Memory | _Folder = _Memory() if self.path is None else _Folder(self.path)
         self._lock = threading.Lock()
+        self._told: set[str] = set()
         self.hits = self.misses = 0
         self._token = uuid.uuid4().hex
         with _live_lock:
             _live[self._token] = self
+        if isinstance(self._backend, _Folder):
+            self._prepare(self._backend)
 
     def get(self, key: str) -> Any:
         """Return the value of a key, None if there is none."""
-        payload = self._backend.read(_check_key(key))
-        value = None if payload is None else self._load(key, payload)
+        value = None
+        try:
+            payload = self._backend.read(_check_key(key), self.max_bytes)
+            value = None if payload is None else loads(payload, trusted=self.path is None)
+        except UnknownClassError as error:
+            self._warn("class", f"{self._backend.name(key)} cannot be read and is computed again ({error}).")
+        except UnreadableError as error:
+            self._warn("damage", f"{self._backend.name(key)} is damaged; its entry is computed again ({error})")
+        except OSError as error:
+            self._warn("read", f"{self._backend.name(key)} cannot be read and is computed again ({error}).")
         with self._lock:
             self.hits += value is not None
             self.misses += value is None
         return value
 
     def put(self, key: str, value: Any) -> None:
-        """Store a value, which must not be None, under a key of `make_key`."""
+        """Store a value, which must not be None, under a key of `make_key`.
+
+        What cannot be kept is not, and a warning says so.
+        """
+        _check_key(key)
         if value is None:
             raise ValueError("Store.put: a value must not be None, which stands for an absent one.")
-        payload = pickle.dumps(value, protocol=5)
+        try:
+            payload = dumps(value)
+        except TypeError as error:
+            self._warn("type", f"results are not kept: {error}")
+            return
         if len(payload) > self.max_bytes:
             warnings.warn(
                 f"Store: a value of {len(payload)} bytes exceeds max_bytes={self.max_bytes} and is not kept. "
@@ -98,7 +125,10 @@ class Store:
                 stacklevel=2,
             )
             return
-        self._backend.write(_check_key(key), payload, self.max_bytes)
+        try:
+            self._backend.write(key, payload, self.max_bytes)
+        except OSError as error:
+            self._warn_unwritable(error)
 
     def fetch_many(self, keys: Sequence[str], compute: Callable[[list[int]], Sequence[Any]]) -> list[Any]:
         """Return the values of all keys, computing the missing ones in one call and storing each.
@@ -146,16 +176,30 @@ class Store:
         """The size of all entries."""
         return self._backend.usage()[1]
 
-    def _load(self, key: str, payload: bytes) -> Any:
-        """Return an unpickled value, None with a warning if it cannot be read any more."""
+    def _prepare(self, folder: _Folder) -> None:
+        """Make the folder; warn if that is not possible, or if others can write there."""
         try:
-            return pickle.loads(payload)
-        except Exception as error:  # unpickling a value of changed or removed code can raise anything
-            warnings.warn(
-                f"Store: entry {key} cannot be read and is computed again ({type(error).__name__}: {error}).",
-                stacklevel=3,
+            make_private(folder.path)
+            found = openness(Path(os.path.realpath(folder.path)))
+        except OSError as error:
+            self._warn_unwritable(error)
+            return
+        if found is not None:
+            self._warn(
+                "open", f"{found}, and what others put there would be taken for results. Use a folder of mode 700."
             )
-            return None
+
+    def _warn_unwritable(self, error: OSError) -> None:
+        text = f"the folder {self.path} cannot be written, so that results are not kept ({error}). "
+        self._warn("write", text + "Make room or give another path.")
+
+    def _warn(self, kind: str, text: str) -> None:
+        """Warn of each kind of trouble once."""
+        with self._lock:
+            known = kind in self._told
+            self._told.add(kind)
+        if not known:
+            warnings.warn(f"Store: {text}", stacklevel=4)
 
     def __repr__(self) -> str:
         entries, size = self._backend.usage()
@@ -201,7 +245,10 @@ class _Memory:
         self._size = 0
         self._lock = threading.Lock()
 
-    def read(self, key: str) -> bytes | None:
+    def name(self, key: str) -> str:
+        return f"entry {key}"
+
+    def read(self, key: str, max_bytes: int) -> bytes | None:
         with self._lock:
             payload = self._entries.get(key)
             if payload is not None:
@@ -229,24 +276,24 @@ class _Folder:
     """Payloads in files; the time of the last use is the time of the file's last modification."""
 
     def __init__(self, path: Path) -> None:
-        path.mkdir(parents=True, exist_ok=True)
-        self._path = path
+        self.path = path
         self._unseen = math.inf  # bytes written since the folder was last scanned
         self._size = 0
         self._lock = threading.Lock()
 
     def _file(self, key: str) -> Path:
-        return self._path / key[:2] / (key + ENTRY)
+        return self.path / key[:2] / (key + ENTRY)
 
-    def read(self, key: str) -> bytes | None:
+    def name(self, key: str) -> str:
+        return str(self._file(key))
+
+    def read(self, key: str, max_bytes: int) -> bytes | None:
         file = self._file(key)
         try:
-            content = file.read_bytes()
-        except FileNotFoundError:
+            payload = _read_regular(file, max_bytes)
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        payload = content[HEADER:]
-        if content[:HEADER] != MAGIC + _checksum(payload):
-            warnings.warn(f"Store: {file} is damaged; its entry is computed again.", stacklevel=3)
+        if payload.startswith(PICKLED):
             return None
         with contextlib.suppress(OSError):  # evicted by another process, or a folder that is only readable
             os.utime(file)
@@ -254,20 +301,20 @@ class _Folder:
 
     def write(self, key: str, payload: bytes, max_bytes: int) -> None:
         file = self._file(key)
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_private(file.parent)
         handle, name = tempfile.mkstemp(suffix=TEMPORARY, dir=file.parent)
         try:
             with os.fdopen(handle, "wb") as stream:
-                stream.write(MAGIC + _checksum(payload))
                 stream.write(payload)
+            os.chmod(name, 0o600)  # whatever the umask
             os.replace(name, file)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(name)
             raise
         with self._lock:
-            self._size += len(payload) + HEADER
-            self._unseen += len(payload) + HEADER
+            self._size += len(payload)
+            self._unseen += len(payload)
             # Other processes write too, so the folder is counted anew after every sixteenth of the limit.
             if self._size > max_bytes or self._unseen > max_bytes / 16:
                 self._evict(max_bytes)
@@ -288,9 +335,12 @@ class _Folder:
     def _scan(self) -> list[tuple[float, int, str]]:
         """Return time, size and name of all entries, removing the remains of dead writers."""
         files = []
-        for folder in self._path.glob("??"):
-            for entry in os.scandir(folder):
-                with contextlib.suppress(FileNotFoundError):
+        for folder in self.path.glob("??"):
+            found: list[os.DirEntry[str]] = []
+            with contextlib.suppress(OSError):  # not a folder, or not ours
+                found = list(os.scandir(folder))
+            for entry in found:
+                with contextlib.suppress(OSError):
                     status = entry.stat()
                     if entry.name.endswith(ENTRY):
                         files.append((status.st_mtime, status.st_size, entry.path))
@@ -310,5 +360,13 @@ class _Folder:
             self._unseen = math.inf
 
 
-def _checksum(payload: bytes) -> bytes:
-    return hashlib.blake2b(payload, digest_size=DIGEST_SIZE).digest()
+def _read_regular(file: Path, max_bytes: int) -> bytes:
+    """Return the content of a file that is one (a pipe would never end) and not larger than any entry can be."""
+    handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(handle, "rb") as stream:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise UnreadableError("it is not a file.")
+        if status.st_size > max_bytes:
+            raise UnreadableError(f"it has {status.st_size} bytes, more than max_bytes={max_bytes}.")
+        return stream.read(max_bytes)

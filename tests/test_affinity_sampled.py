@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import pickle
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.neighbors import KernelDensity
 
 from genkern import (
     HMM,
@@ -98,6 +99,57 @@ def test_models_from_elsewhere() -> None:
         Sampled("text")
     with pytest.raises(ValueError, match=r"needs one model\. Got a stack"):
         Sampled(Gaussian([[0.0], [1.0]], [1.0, 1.0]))
+
+
+class Learned(BaseEstimator):
+    """An estimator, whose parameters do not tell what it has learned."""
+
+    def __init__(self, width: float = 1.0):
+        self.width = width
+
+    def fit(self, low: float) -> Self:
+        self.low_ = np.array([low])
+        return self
+
+    def log_prob(self, X: Any) -> Any:
+        return Uniform(self.low_[0], self.low_[0] + self.width).log_prob(X)
+
+    def sample(self, n: int, rng: Any = None) -> Any:
+        return Uniform(self.low_[0], self.low_[0] + self.width).sample(n, rng=rng)
+
+
+class Holder(Uniform):
+    """A distribution that also holds something else."""
+
+    def __init__(self, held: Any):
+        super().__init__(0.0, 1.0)
+        self.held = held
+
+
+def test_content_of_models_from_elsewhere_is_what_they_hold() -> None:
+    assert Sampled(Uniform(0.0, 1.0)) == Sampled(Uniform(0.0, 1.0))
+    assert Sampled(Uniform(0.0, 1.0)) != Sampled(Uniform(0.0, 2.0))
+    assert Sampled(Learned().fit(0.0)) == Sampled(Learned().fit(0.0))
+    assert Sampled(Learned().fit(0.0)) != Sampled(Learned().fit(1.0))
+    held = [1, "a", None, {"b": np.arange(3)}, (Gamma(2.0, 1.0),), {1, 2}, Learned().fit(0.0), np.array([None, 2])]
+    keys = [Sampled(Holder(item)).digest for item in held]
+    assert len(set(keys)) == len(keys)
+    assert keys == [Sampled(Holder(copy.deepcopy(item))).digest for item in held]
+    assert Sampled(Holder([Learned().fit(0.0)])) != Sampled(Holder([Learned().fit(1.0)]))
+
+
+def test_content_that_cannot_be_told_is_refused_or_named() -> None:
+    tree = KernelDensity().fit([[0.0], [1.0]])  # holds an object of a compiled class
+    for held in (lambda x: x, np.random.default_rng(0), tree, Uniform, (i for i in "ab")):
+        with pytest.raises(TypeError, match=r"Sampled: the content of a Holder cannot be told .* attribute 'digest'"):
+            hash(Sampled(Holder(held)))
+        named = Holder(held)
+        named.digest = "mine"
+        assert Sampled(named) == Sampled(named)
+    endless = Holder([])
+    endless.held.append(endless.held)
+    with pytest.raises(TypeError, match="contains itself"):
+        hash(Sampled(endless))
 
 
 def test_draws_belong_to_the_model() -> None:

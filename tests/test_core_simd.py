@@ -206,7 +206,10 @@ def test_a_foreign_directory_is_not_trusted(tmp_path, monkeypatch):
     if not hasattr(os, "getuid"):
         pytest.skip("the system has no owners")
     monkeypatch.setattr(jit_module.os, "getuid", lambda: -2)
-    assert not jit_module._is_ours(tmp_path / "other")
+    monkeypatch.setattr(jit_module, "_told", [])
+    monkeypatch.setattr(jit_module.tempfile, "tempdir", str(tmp_path))
+    with pytest.warns(UserWarning, match=r"belongs to another user.*compiled again in every process"):
+        assert jit_module.cache_directory.__wrapped__("0123", str(tmp_path / "other")) is None
 
 
 @pytest.mark.skipif(not jit_module.COMPILED, reason="this is the run without compilation")

@@ -51,6 +51,23 @@ def test_import_is_lazy() -> None:
     assert run(f"import sys, genkern; print([m for m in {heavy} if m in sys.modules])") == "[]"
 
 
+def test_nothing_reads_or_writes_pickles() -> None:
+    """Reading one can run any code; objects of ours can be pickled by others, such as joblib."""
+    running = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve"}
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not running & {name.partition(".")[0] for name in names}, path
+            if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+                assert isinstance(node.value, ast.Constant), path
+                assert node.value.value is False, path
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            assert called not in {"joblib.load", "joblib.dump", "eval", "exec", "__import__"}, path
+            if called in {"np.load", "np.save"}:
+                assert any(word.arg == "allow_pickle" for word in node.keywords), path
+
+
 def test_version_is_that_of_the_project() -> None:
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text()
     assert f'version = "{genkern.__version__}"' in text

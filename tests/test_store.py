@@ -1,13 +1,17 @@
-"""The memo: keys, counters, limits, damage, races, cloning and pickling."""
+"""The memo: keys, counters, limits, damage, trouble with folders, races, cloning and pickling."""
 
 import collections
 import copy
+import errno
+import hashlib
 import os
 import pickle
+import stat
 import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -18,7 +22,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from genkern import FitEach, MarkovChainEstimator
+from genkern.models.base import Model
 from genkern.objects import as_alphabet
+from genkern.serialize import _classes
 from genkern.store import Store, make_key
 
 NAN = float("nan")
@@ -304,17 +311,64 @@ def test_damaged_files_are_computed_again(tmp_path, damage):
     assert Store(tmp_path).get(key) == [3]
 
 
-class Gone:
-    pass
+class Gone(Model):
+    _fields = ("x",)
+
+    def __init__(self, x):
+        self._freeze(x=x)
 
 
 def test_values_of_removed_code_are_computed_again(tmp_path, monkeypatch):
     store, (key,) = Store(tmp_path), keys_of("a")
-    store.put(key, Gone())
-    monkeypatch.delattr(sys.modules[__name__], "Gone")
-    with pytest.warns(UserWarning, match="cannot be read and is computed again .AttributeError"):
+    store.put(key, Gone(1))
+    assert store.get(key) == Gone(1)
+    monkeypatch.delitem(_classes, f"{__name__}.Gone")
+    with pytest.warns(UserWarning, match=r"cannot be read and is computed again .the class '.*Gone' is not known"):
         assert store.get(key) is None
     assert store.misses == 1
+
+
+class Trap:
+    """Unpickling it makes a folder."""
+
+    def __init__(self, sign):
+        self.sign = str(sign)
+
+    def __reduce__(self):
+        return os.mkdir, (self.sign,)
+
+
+@pytest.mark.parametrize("frame", ["genkern1", "genkern2", "plain"])
+def test_planted_pickles_are_never_loaded(tmp_path, frame):
+    """Also those with the checksum of the format that once held pickles."""
+    store, (key,), sign = Store(tmp_path / "store"), keys_of("a"), tmp_path / "sign"
+    store.put(key, 1)
+    payload = pickle.dumps(Trap(sign), protocol=5)
+    header = frame.encode() + hashlib.blake2b(payload, digest_size=16).digest()
+    entry_of(tmp_path / "store").write_bytes(payload if frame == "plain" else header + payload)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error" if frame == "genkern1" else "ignore")  # what was once right is no damage
+        assert store.fetch_many([key], lambda missing: [2]) == [2]
+    assert not sign.exists()
+    assert Store(tmp_path / "store").get(key) == 2
+    pickle.loads(payload)
+    assert sign.exists()
+
+
+def test_what_is_no_file_or_too_large_is_not_read(tmp_path):
+    store, (key, other) = Store(tmp_path, max_bytes=1000), keys_of("a", "b")
+    store.put(key, 1)
+    file = entry_of(tmp_path)
+    with file.open("wb") as stream:
+        stream.truncate(2**40)  # a hole, which takes no room on disk but all memory to read
+    with pytest.warns(UserWarning, match="more than max_bytes=1000"):
+        assert store.get(key) is None
+    if hasattr(os, "mkfifo"):
+        file.unlink()
+        os.mkfifo(file)  # opened as a file, it would wait forever
+        with pytest.warns(UserWarning, match="it is not a file"):
+            assert Store(tmp_path).get(key) is None
+    assert store.get(other) is None
 
 
 def test_remains_of_dead_writers_are_removed(tmp_path):
@@ -329,12 +383,103 @@ def test_remains_of_dead_writers_are_removed(tmp_path):
     assert fresh.exists()
 
 
-def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
+def failing(number):
+    def fail(*args, **options):
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+@pytest.mark.parametrize("function", ["os.replace", "os.mkdir", "tempfile.mkstemp", "os.fdopen", "os.chmod"])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EIO])
+def test_what_cannot_be_written_is_computed_and_not_kept(tmp_path, monkeypatch, function, number):
+    store, keys = Store(tmp_path / "store"), keys_of("a", "b", "c")
+    store.put(keys[0], "kept")
+    with monkeypatch.context() as patch:
+        patch.setattr(function, failing(number))
+        with pytest.warns(UserWarning, match=rf"cannot be written.*{os.strerror(number)}.*give another path") as told:
+            assert store.fetch_many(keys, lambda missing: [f"fit {i}" for i in missing]) == ["kept", "fit 1", "fit 2"]
+        assert len(told) == 1
+        assert store.fetch_many(keys, lambda missing: [f"fit {i}" for i in missing]) == ["kept", "fit 1", "fit 2"]
+    assert not list(tmp_path.rglob("*.tmp"))
+    store.put(keys[1], "later")  # there may be room again
+    assert store.get(keys[1]) == "later"
+
+
+def test_an_interrupted_write_leaves_nothing(tmp_path, monkeypatch):
     store, (key,) = Store(tmp_path), keys_of("a")
-    monkeypatch.setattr(os, "replace", lambda *args: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match="disk full"):
+
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
         store.put(key, 1)
     assert not [file for file in tmp_path.rglob("*") if file.is_file()]
+
+
+@pytest.mark.parametrize("below", ["", "deep/er"])
+def test_a_path_that_cannot_be_a_folder_warns_once_and_loses_nothing(tmp_path, below):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.warns(UserWarning, match="cannot be written, so that results are not kept"):
+        store = Store(tmp_path / "file" / below)
+    models = FitEach(MarkovChainEstimator(1), store=store).fit_transform(["abab", "aab"])  # told once
+    assert models == FitEach(MarkovChainEstimator(1)).fit_transform(["abab", "aab"])
+    assert (store.n_entries, store.n_bytes) == (0, 0)
+    store.clear()
+    assert (tmp_path / "file").read_text() == "not a folder"
+
+
+def test_what_cannot_be_read_is_computed_again(tmp_path, monkeypatch):
+    store, keys = Store(tmp_path), keys_of("a", "b")
+    for key in keys:
+        store.put(key, 1)
+    monkeypatch.setattr(os, "open", failing(errno.EIO))
+    with pytest.warns(UserWarning, match=r"cannot be read and is computed again .*Input/output") as told:
+        assert [store.get(key) for key in keys] == [None, None]
+    assert len(told) == 1
+
+
+def test_a_foreign_value_is_returned_and_not_kept(store):
+    keys = keys_of("a", "b")
+    foreign = [object(), object()]
+    with pytest.warns(UserWarning, match=r"results are not kept: a builtins\.object is not a value") as told:
+        assert store.fetch_many(keys, lambda missing: foreign) == foreign
+    assert len(told) == 1
+    assert store.n_entries == 0
+
+
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no modes")
+@pytest.mark.parametrize("umask", [0o000, 0o002, 0o022, 0o077, 0o177, 0o777])
+def test_folders_and_files_are_private_whatever_the_umask(tmp_path, umask):
+    (key,) = keys_of("a")
+    before = os.umask(umask)
+    try:
+        Store(tmp_path / "deep" / "store").put(key, [1])
+        assert Store(tmp_path / "deep" / "store").get(key) == [1]
+    finally:
+        os.umask(before)
+    file = entry_of(tmp_path / "deep" / "store")
+    assert mode_of(file) == 0o600
+    assert [mode_of(folder) for folder in (file.parent, *file.parents[1:3])] == [0o700] * 3
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no modes")
+def test_a_folder_that_others_can_write_is_left_and_told(tmp_path):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    with pytest.warns(UserWarning, match=r"others can write into .*shared .mode 777.*Use a folder of mode 700"):
+        store = Store(shared)
+    (key,) = keys_of("a")
+    store.put(key, 1)
+    assert store.get(key) == 1
+    assert mode_of(shared) == 0o777
+    assert mode_of(entry_of(shared).parent) == 0o700
 
 
 HAMMER = """

@@ -5,16 +5,22 @@ of a file lies in a directory named by a digest of that file and of all those in
 not: an edit opens fresh ones for the files that it can reach, and for no others.
 They lie under ``NUMBA_CACHE_DIR`` if that is set, else in the user's cache directory, else in a temporary one.
 
+Whoever can write there can make us run any code: what Numba keeps is loaded as pickles and machine code. So a directory
+is used only if nobody but this user can write into it or put another in its place; the user is told of one that is
+refused. Where none is left, code is compiled anew in every process.
+
 What is not found there is compiled, which takes a while; a person at a terminal or a notebook is told so.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -23,6 +29,8 @@ from typing import Any, TypeVar
 import numba
 from numba.core import config, event
 from numba.core.options import DefaultOptions
+
+from genkern.core.private import exposure, make_private
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -89,22 +97,53 @@ def _compiled(function: Function, flags: dict[str, Any]) -> Function:
     # A dispatcher takes its cache directory when it is made, so the setting of the process is only borrowed:
     # other libraries' caches stay where they are.
     chosen = config.CACHE_DIR
+    directory = cache_directory(source_digest(Path(function.__code__.co_filename).stem), chosen)
     try:
-        config.CACHE_DIR = str(cache_directory(source_digest(Path(function.__code__.co_filename).stem), chosen))
-        return numba.jit(**flags)(function)
+        config.CACHE_DIR = str(directory or "")
+        return numba.jit(**{**flags, "cache": directory is not None})(function)
     finally:
         config.CACHE_DIR = chosen
 
 
 @cache
-def cache_directory(digest: str, chosen: str = "") -> Path:
-    """Return a writable directory for the compiled code of sources with this digest."""
+def cache_directory(digest: str, chosen: str = "") -> Path | None:
+    """Return a directory for the compiled code of sources with this digest that only this user can write, if any."""
     name = f"genkern-{digest}"
-    base = Path(chosen) if chosen else _user_cache()
-    for directory in (base / name, Path(tempfile.gettempdir()) / f"{name}-{_user_id()}"):
-        if _is_ours(directory):
-            return directory
-    return Path(tempfile.mkdtemp(prefix=name))
+    base = chosen or str(_user_cache())
+    dangers = []
+    for place, label in ((base, name), (tempfile.gettempdir(), f"{name}-{_user_id()}")):
+        directory = Path(os.path.realpath(place)) / label
+        with contextlib.suppress(OSError):  # what cannot be made or looked at cannot be used
+            make_private(directory)
+            danger = exposure(directory)
+            if danger is not None:
+                dangers.append(danger)
+            elif os.access(directory, os.W_OK | os.X_OK):
+                _tell(dangers, directory.parent)
+                return directory
+    _tell(dangers, None)
+    return None
+
+
+_told: list[str] = []
+
+
+def _tell(dangers: list[str], found: Path | None) -> None:
+    """Warn, once in a process, of directories that were refused as unsafe, or that there is none."""
+    if _told or not (dangers or found is None):
+        return
+    text = "genkern: "
+    if dangers:
+        text += (
+            f"compiled code is not kept where others could replace it, since it is executed: {'; '.join(dangers)}. "
+            "Take that right away (chmod go-w), or set NUMBA_CACHE_DIR to a folder of your own with mode 700. "
+        )
+    if found is None:
+        text += "No folder is left for compiled code, so it is compiled again in every process; set NUMBA_CACHE_DIR."
+    else:
+        text += f"It is kept in {found} instead."
+    _told.append(text)
+    warnings.warn(text, stacklevel=2)
 
 
 @cache
@@ -158,16 +197,3 @@ def _user_cache() -> Path:
 def _user_id() -> int:
     """Return the number of this user, or zero where the system has none."""
     return os.getuid() if hasattr(os, "getuid") else 0
-
-
-def _is_ours(directory: Path) -> bool:
-    """Make the directory if need be; say whether it belongs to this user and can be written.
-
-    Ownership matters in a shared temporary directory: compiled code found there is executed.
-    """
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        owned = not hasattr(os, "getuid") or directory.stat().st_uid == os.getuid()
-    except OSError:
-        return False
-    return owned and os.access(directory, os.W_OK | os.X_OK)

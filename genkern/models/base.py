@@ -10,16 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.hashing import make_key
+from genkern.serialize import register
 from genkern.validation import Floats
 
 COORDINATES = ("softmax", "ratio", "sqrt", "raw")
+MENDED = 1e-6  # what constructors may mend in their arguments, relative to the largest number
 
 
 class Model:
     """A probability distribution (or a stack of them) held as read-only arrays.
 
     A subclass lists the names of its constructor's arguments in ``_fields`` and hands their checked values to
-    ``_freeze``. Equality, hashing, pickling and copying follow from the content.
+    ``_freeze``. Equality, hashing, copying, pickling and storing (``genkern.serialize``) follow from the content. One
+    whose constructor takes something else says in ``_checked`` how its fields are checked.
 
     Attributes
     ----------
@@ -44,6 +47,31 @@ class Model:
         for name, value in zip(cls._fields, values, strict=True):
             model._hold(name, _each(value, lambda array: np.asarray(array, order="C")))
         return model
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        register(cls)
+
+    def _to_fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._fields}
+
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any], trusted: bool = False) -> Self:
+        """Build a value from fields bit by bit; the constructor looks at those of unknown origin."""
+        if trusted:
+            return cls._restore(*fields.values())
+        if tuple(fields) != cls._fields:
+            raise ValueError(f"{cls.__name__}: expected the fields {', '.join(cls._fields)}. Got {', '.join(fields)}.")
+        checked = cls._checked(*fields.values())
+        for name, value in fields.items():
+            if not _alike(getattr(checked, name), value):
+                raise ValueError(f"{cls.__name__}: '{name}' is not as the constructor would leave it.")
+        return cls._restore(*fields.values())
+
+    @classmethod
+    def _checked(cls, *fields: Any) -> Self:
+        """Return what the constructor makes of fields."""
+        return cls(**dict(zip(cls._fields, fields, strict=True)))
 
     def _hold(self, name: str, value: Any) -> None:
         _each(value, lambda array: array.setflags(write=False))
@@ -175,6 +203,21 @@ def _each(value: Any, function: Callable[[NDArray[Any]], Any]) -> Any:
     if type(value) is tuple:
         return tuple(_each(item, function) for item in value)
     return function(value) if isinstance(value, np.ndarray) else value
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Return whether two fields are of one type and shape, and equal but for rounding."""
+    if type(one) is not type(other):
+        return False
+    if type(one) is tuple:
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if not isinstance(one, np.ndarray):
+        return bool(one == other)
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return False
+    if np.array_equal(one, other) or one.dtype.kind != "f":
+        return np.array_equal(one, other)
+    return bool(np.abs(one - other).max() <= MENDED * np.abs(other).max())
 
 
 def _slice(value: Any, index: Any) -> Any:

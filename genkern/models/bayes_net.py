@@ -78,6 +78,16 @@ class BayesNet(Model):
             check_array(tables[name], f"table of {name!r}", "BayesNet", shape=table_shape(graph, v))
         self._freeze(graph=graph, values=np.concatenate([table.ravel() for table in tables.values()]))
 
+    @classmethod
+    def _checked(cls, *fields: Any) -> Self:
+        graph, values = fields
+        if not isinstance(graph, Graph) or np.shape(values)[-1:] != offsets_of_tables(graph)[-1:]:
+            raise ValueError("BayesNet: 'values' must be the tables of 'graph'.")
+        net = cls._restore(graph, check_array(values, "values", "BayesNet"))
+        tables = [check_probabilities(table, f"table of {name!r}", "BayesNet") for name, table in net.tables.items()]
+        flat = [table.reshape(*net.shape, -1) for table in tables]
+        return cls._restore(graph, np.concatenate(flat, axis=-1))
+
     def __repr__(self) -> str:
         hidden = f", {len(self.graph.hidden)} hidden" if self.graph.hidden else ""
         stack = f", stack of {self.shape}" if self.shape else ""

@@ -78,6 +78,11 @@ class ClassMixture(Model):
             raise ValueError(f"ClassMixture: the prior of class {label!r} is zero. Leave that class out.")
         self._freeze(labels=tuple(models), models=tuple(models.values()), priors=alphas)
 
+    @classmethod
+    def _checked(cls, *fields: Any) -> Self:
+        labels, models, priors = fields
+        return cls(dict(zip(labels, models, strict=True)), priors)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The batch: always one model."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln, xlogy, zeta
@@ -50,6 +52,10 @@ class Gamma(ExponentialFamily):
 
     def __init__(self, shape: ArrayLike, scale: ArrayLike):
         self._set(shapes=shape, scale=scale)
+
+    @classmethod
+    def _checked(cls, *fields: Any) -> Self:
+        return cls(*fields)
 
     @staticmethod
     def outside(points: Floats) -> NDArray[np.bool_]:

@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from genkern.flatten import flatten_numbers
 from genkern.objects import Packed, pack_points
+from genkern.serialize import register
+from genkern.validation import check_int
 
 Node = Hashable
 
 
+@register
 class Graph(NamedTuple):
     """A checked graph over nodes 0, ..., n - 1, hashable, so that plans of inference can be kept by it.
 
@@ -37,6 +40,26 @@ class Graph(NamedTuple):
     def hidden(self) -> tuple[int, ...]:
         """The nodes that are never observed."""
         return tuple(sorted(set(range(len(self.names))) - set(self.observed)))
+
+    def _to_fields(self) -> dict[str, Any]:
+        return self._asdict()
+
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any], trusted: bool = False) -> Graph:
+        """Build a graph from fields, checking those of unknown origin."""
+        given = cls(**fields)
+        if trusted:
+            return given
+        parents = {
+            name: [given.names[p] for p in above] for name, above in zip(given.names, given.parents, strict=True)
+        }
+        sizes = {
+            name: check_int(size, "sizes", "Graph", 1) for name, size in zip(given.names, given.sizes, strict=True)
+        }
+        made = make_graph(parents, sizes, [given.names[v] for v in given.observed], "Graph")
+        if made != given:
+            raise ValueError("Graph: the fields do not belong together.")
+        return made
 
     def find(self, name: Node, who: str) -> int:
         """Return the node of a name."""

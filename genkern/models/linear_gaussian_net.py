@@ -113,6 +113,14 @@ class LinearGaussianNet(Model):
             pieces += [coefficients.ravel(), noise.cov.ravel()]
         self._freeze(graph=graph, diagonal=tuple(diagonal), values=np.concatenate(pieces))
 
+    @classmethod
+    def _checked(cls, *fields: Any) -> Self:
+        graph, diagonal, values = fields
+        net = cls._restore(graph, diagonal, check_array(values, "values", "LinearGaussianNet"))
+        both = [(part.coefficients, Gaussian(part.noise.mean, part.noise.cov).cov) for part in net.parts()]
+        flat = np.concatenate([array.reshape(*net.shape, -1) for pair in both for array in pair], axis=-1)
+        return cls._restore(graph, tuple(map(bool, diagonal)), flat)
+
     def __repr__(self) -> str:
         hidden = f", {len(self.graph.hidden)} hidden" if self.graph.hidden else ""
         stack = f", stack of {self.shape}" if self.shape else ""

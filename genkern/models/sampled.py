@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.hashing import make_key
+from genkern.hashing import make_key, state_key
 from genkern.models.base import Model, draws_in
 from genkern.validation import Floats, check_int
 
@@ -27,7 +26,9 @@ class Sampled(Model):
     Parameters
     ----------
     model : Model or other object
-        What is sampled.
+        What is sampled. The content of an object of another package is told by its ``digest``, a string, if it has one,
+        else by its attributes, which must then be numbers, strings, arrays, models, and lists, dicts or plain objects
+        of these.
     n : int, default=1000
         Number of draws.
     seed : int, default=0
@@ -72,6 +73,17 @@ class Sampled(Model):
         """The model behind a single value."""
         return self.models[()]
 
+    def _to_fields(self) -> dict[str, Any]:
+        members = {"models": self.models.ravel().tolist(), "shape": self.models.shape}
+        return {**members, "n": self.n, "seed": self.seed}
+
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any], trusted: bool = False) -> Self:
+        """Build a value from fields of unknown origin."""
+        members = [cls(model, fields["n"], fields["seed"]).models for model in fields["models"]]
+        stack = np.array([holder[()] for holder in members] + [None], dtype=object)[:-1]
+        return cls._restore(stack.reshape(fields["shape"]), int(fields["n"]), int(fields["seed"]))
+
     @property
     def digest(self) -> str:
         """Hexadecimal digest of class and content."""
@@ -110,5 +122,13 @@ def _draws(sampled: Sampled, length: int | None) -> list[Any]:
 
 
 def _digest_of(model: Any) -> str:
-    """Return the content digest of a model of this package, or of the pickled bytes of another."""
-    return model.digest if isinstance(model, Model) else make_key(pickle.dumps(model))
+    """Return the content digest of a model of this package, or of what another one holds."""
+    if isinstance(model, Model):
+        return model.digest
+    try:
+        return state_key(model)
+    except TypeError as error:
+        raise TypeError(
+            f"Sampled: the content of a {type(model).__qualname__} cannot be told from its attributes ({error}). Give "
+            "it an attribute 'digest', a string that differs where the distribution does."
+        ) from None
