@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core.factorial_steps import contract, contract_start, fill_static, fold, spread, transfer
+from genkern.core.factorial_steps import add_normalised, contract, contract_start, fill_static, fold, spread, transfer
 from genkern.core.hmm_types import Floats, Ints, read_only
 from genkern.core.jit import jit, kernel
 from genkern.core.logs import log_sum
@@ -90,10 +90,12 @@ class Gradients(NamedTuple):
 
 
 class Space(NamedTuple):
-    """Buffers: filtered states (T, S) of the longest object, of which two suffice without derivatives; masses (T,).
+    """Buffers: filtered states (T, S) of the longest object, of which two suffice without derivatives; masses (T, 2).
+
+    In logarithms a mass is the sum of two numbers: the evidence of one state, which may be large, and the rest.
 
     ``stages`` (C + 1, S) hold messages between chains; ``emission`` (2, S) the evidence of a position and its static
-    part; ``rest`` (3, S) is for the backward pass.
+    part; ``rest`` (3, S) is for the backward pass, and ``pair``, zeros, for derivatives before they are divided.
     """
 
     alpha: Floats
@@ -101,6 +103,7 @@ class Space(NamedTuple):
     stages: Floats
     emission: Floats
     rest: Floats
+    pair: Floats
 
 
 def log_prob(chains: Chains, evidence: Evidence, offsets: Ints) -> Floats:
@@ -142,8 +145,8 @@ def _run(chains: Chains, evidence: Evidence, offsets: Ints, segment: Ints, by_po
     """Fill out by the scaled pass, and what is lost there, with log P = nan, in logarithms."""
     length, states = int(np.diff(offsets).max()), int(np.prod(chains.sizes))
     kept = length if len(out.start) else 2
-    shapes = (kept, states), (length,), (len(chains.sizes) + 1, states), (2, states), (3, states)
-    space = Space(*map(np.empty, shapes))
+    shapes = (kept, states), (length, 2), (len(chains.sizes) + 1, states), (2, states), (3, states)
+    space = Space(*map(np.empty, shapes), np.zeros(max(int(np.max(chains.sizes)) ** 2, evidence.linear.shape[1])))
     lost = np.arange(len(offsets) - 1)
     for logs in (False, True):
         if len(lost):
@@ -223,34 +226,44 @@ def _forward(problem, i, space):
             alpha[s] = predicted[s] + emission[s] if logs else predicted[s] * emission[s]
             total += alpha[s]
         if logs:
-            mass = log_sum(alpha)
-            if mass == -np.inf:
+            best = np.argmax(alpha)
+            if alpha[best] == -np.inf:
                 return -np.inf
             for s in range(states):
-                alpha[s] -= mass
-            log_prob += mass
+                alpha[s] = (predicted[s] - predicted[best]) + (emission[s] - emission[best])
+            rest = log_sum(alpha)
+            for s in range(states):
+                alpha[s] -= rest
+            space.mass[t, 0], space.mass[t, 1] = emission[best], predicted[best] + rest
+            log_prob += emission[best] + (predicted[best] + rest)
         else:
-            mass = total
-            if not SMALLEST < mass < LARGEST:
+            if not SMALLEST < total < LARGEST:
                 return np.nan
             for s in range(states):
-                alpha[s] /= mass
-            log_prob += math.log(mass)
-        space.mass[t] = mass
+                alpha[s] /= total
+            log_prob += math.log(total)
+            space.mass[t, 0] = total
     return log_prob
 
 
 @kernel
 def _weigh(t, logs, space, beta, gamma):
-    """Fill gamma (S,) with alpha * beta, then beta, in place, with itself times evidence over mass; return its top."""
-    top = -np.inf
+    """Fill gamma (S,) with alpha * beta, then beta, in place, with itself times evidence over mass; return its top.
+
+    In logarithms gamma is divided by its sum, and beta by the same: it is one but for what large numbers round.
+    """
+    top, drift = -np.inf, 0.0
+    for s in range(len(beta)):
+        gamma[s] = space.alpha[t, s] + beta[s] if logs else space.alpha[t, s] * beta[s]
+    if logs:
+        drift = log_sum(gamma)
+        for s in range(len(beta)):
+            gamma[s] = math.exp(gamma[s] - drift)
     for s in range(len(beta)):
         if logs:
-            gamma[s] = math.exp(space.alpha[t, s] + beta[s])
-            beta[s] += space.emission[0, s] - space.mass[t]
+            beta[s] = (beta[s] - drift) + ((space.emission[0, s] - space.mass[t, 0]) - space.mass[t, 1])
         else:
-            gamma[s] = space.alpha[t, s] * beta[s]
-            beta[s] *= space.emission[0, s] / space.mass[t]
+            beta[s] *= space.emission[0, s] / space.mass[t, 0]
         top = max(top, beta[s])
     return top
 
@@ -281,10 +294,20 @@ def _backward(problem, i, space, segment, by_position, out):
         for c in range(chains - 1, -1, -1):
             k = problem.sizes[c]
             right, left, place = states // left, left // k, place - k * k
-            contract(space.stages[c], beta, left, k, right, logs, out.steps[slot, place : place + k * k])
+            to, pair = out.steps[slot, place : place + k * k], space.pair[: k * k]
+            contract(space.stages[c], beta, left, k, right, logs, pair if logs else to)
+            if logs:
+                add_normalised(pair, problem.steps[p, place : place + k * k], to)
             transfer(beta, other, problem.turned[p, place : place + k * k], left, k, right, logs)
             beta, other = other, beta
-    contract_start(problem.start[p], problem.sizes, beta, gamma, logs, out.start[i])
+    pair, place = space.pair, 0
+    contract_start(problem.start[p], problem.sizes, beta, gamma, logs, pair if logs else out.start[i])
+    for k in problem.sizes:
+        if logs:
+            add_normalised(
+                pair[place : place + k], problem.start[p, place : place + k], out.start[i, place : place + k]
+            )
+        place += k
     return True
 
 
@@ -325,7 +348,7 @@ def _viterbi(problem, path, best):
     for i in range(len(best)):
         first, length = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
         p = i if len(problem.start) > 1 else 0
-        choices = np.zeros((length, chains, states), np.int32)
+        choices, shift = np.zeros((length, chains, states), np.int32), 0.0
         for t in range(length):
             if t == 0:
                 spread(problem.start[p], problem.sizes, True, scores)
@@ -347,9 +370,14 @@ def _viterbi(problem, path, best):
             fill_static(problem.evidence.quadratic[problem.evidence.pattern[first + t]], problem.sizes, static)
             spread(problem.evidence.linear[first + t], problem.sizes, True, row)
             for s in range(states):
-                scores[s] += row[s] + static[s] + problem.evidence.constant[first + t]
+                scores[s] += row[s] + static[s]
+            # Numbers of order one tell paths apart better than large ones.
+            top = scores.max()
+            shift += top + problem.evidence.constant[first + t]
+            if top > -np.inf:
+                scores -= top
         state = np.argmax(scores)
-        best[i] = scores[state]
+        best[i] = shift
         for t in range(length - 1, -1, -1):
             right = 1
             for c in range(chains - 1, -1, -1):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import logsumexp
 
 from genkern.core import hmm_log
-from genkern.core.hmm_types import Chains, Evidence, Gradients, as_problem
+from genkern.core.hmm_types import Chains, Evidence, Gradients, as_problem, empty_gradients
 
 
 def position_gradients(chains: Chains, evidence: Evidence, length: int) -> Gradients:
@@ -34,29 +33,13 @@ def position_gradients(chains: Chains, evidence: Evidence, length: int) -> Gradi
     """
     problem = as_problem(chains, evidence, np.array([0, length]))
     n = problem.start.shape[1]
-    pred, beta = np.empty((length, n)), np.empty((length, n))
+    found = empty_gradients(problem, length, n)
+    pred, log_prob = np.empty((length, n, 2)), np.empty(length)
     with np.errstate(all="ignore"):
+        hmm_log.add_gradients(problem, 0, 0, 1, found)
         hmm_log.forward(problem, 0, pred)
-        total = hmm_log.backward(problem, 0, beta)
-        rows = np.arange(length) if evidence.codes is None else evidence.codes
-        table = np.log(evidence.table[rows])
-        factors = table if evidence.logs is None else evidence.logs - evidence.shift[:, None]
-        raised = np.where(np.isfinite(factors), table - factors, 0.0)
-        seen = logsumexp(pred + factors, axis=1)
-        start, transitions, end = np.zeros((length, n)), np.zeros((length, n, n)), np.zeros((length, n))
-        start[0] = _exp(factors[0] + beta[0] - total)
-        transitions[1:] = _exp((pred + factors)[:-1, :, None] + (factors + beta)[1:, None, :] - total)
-        end[-1] = _exp(pred[-1] + factors[-1] - total)
-        emissions = _exp(pred + beta - total - raised)
-    log_prob = np.diff(seen, prepend=0.0) + evidence.shift[rows]
-    log_prob[-1] += total - seen[-1]
+        hmm_log.step_logs(problem, 0, pred, log_prob)
+    emissions = found.emissions
     if evidence.codes is not None:
-        by_symbol = np.zeros((length, len(evidence.table), n))
-        by_symbol[np.arange(length), rows] = emissions
-        emissions = by_symbol
-    return Gradients(log_prob, start, transitions, end, emissions)
-
-
-def _exp(logs):
-    """Return exp, at most the largest float64."""
-    return np.minimum(np.exp(logs), hmm_log.LARGEST)
+        emissions = emissions.reshape(length, len(evidence.table), n)
+    return found._replace(log_prob=log_prob, emissions=emissions)

@@ -7,6 +7,7 @@ import numpy as np
 from genkern.core.hmm_log import log_factor
 from genkern.core.hmm_reference import row_of
 from genkern.core.jit import jit
+from genkern.core.logs import long_add
 
 
 @jit
@@ -18,29 +19,33 @@ def viterbi_of(problem, path, log_prob):
         chain = i if len(problem.start) > 1 else 0
         A = np.log(problem.transitions[chain]).T.copy()
         back = np.zeros((last - first, n), np.int32)
-        best, here, shift = np.log(problem.start[chain]), np.empty(n), 0.0
+        best, here, shift = np.zeros((n, 2)), np.zeros((n, 2)), (0.0, 0.0)
+        best[:, 0] = np.log(problem.start[chain])
         for t in range(last - first):
             row = row_of(problem, i, first + t)
             for k in range(n):
-                top = best[k]
+                top = (best[k, 0], best[k, 1])
                 if t > 0:
-                    top = -np.inf
-                    for j in range(n):
-                        if best[j] + A[k, j] > top:
-                            top = best[j] + A[k, j]
-                            back[t, k] = j
-                here[k] = top + log_factor(problem, row, k)
+                    back[t, k], top = best_of(best, A[k])
+                here[k] = long_add(top, log_factor(problem, row, k))
             best, here = here, best
-            shift += problem.shift[row]
-        state = 0
-        for k in range(n):
-            best[k] += np.log(problem.end[chain, k])
-            if best[k] > best[state]:
-                state = k
-        log_prob[i] = best[state] + shift
+            shift = long_add(shift, (problem.shift[row], 0.0))
+        state, top = best_of(best, np.log(problem.end[chain]))
+        log_prob[i] = long_add(top, shift)[0]
         for t in range(last - first - 1, -1, -1):
             path[first + t] = state
             state = back[t, state]
+
+
+@jit
+def best_of(logs, others):
+    """Return the first place of the largest of logs + others, long logarithms (n, 2) and doubles (n,), and that one."""
+    state, top = 0, (-np.inf, 0.0)
+    for j in range(len(logs)):
+        x = long_add((logs[j, 0], logs[j, 1]), (others[j], 0.0))
+        if x[0] > top[0] or (x[0] == top[0] and x[1] > top[1]):
+            state, top = j, x
+    return state, top
 
 
 @jit

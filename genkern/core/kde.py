@@ -97,7 +97,8 @@ def _log_density(kernels, values, offsets, out):
             constant = 0.5 * (LOG_2PI + math.log(element(kernels.variance, cell)))
             for t in range(offsets[i], offsets[i + 1]):
                 size = _log_kernels(kernels, cell, values[t], seen, logs)
-                out[t, k] = _log_sum(kernels, cell, logs) - size * constant
+                top, rest = _log_sum(kernels, cell, logs)
+                out[t, k] = top + rest - size * constant
 
 
 @jit
@@ -112,7 +113,8 @@ def _gradients(kernels, values, offsets, weights, out):
             for t in range(offsets[i], offsets[i + 1]):
                 if weights[t, k] > 0.0:
                     size = _log_kernels(kernels, cell, values[t], seen, logs)
-                    shift = _log_sum(kernels, cell, logs) - math.log(weights[t, k])
+                    top, rest = _log_sum(kernels, cell, logs)
+                    shift = (top, rest - math.log(weights[t, k]))
                     _add(kernels, cell, values[t], seen[:size], logs, shift, out, place)
 
 
@@ -137,7 +139,7 @@ def _log_kernels(kernels, cell, point, seen, logs):
 
 @jit
 def _log_sum(kernels, cell, logs):
-    """Return log of the sum of w exp(logs), -inf if every term is zero."""
+    """Return log of the sum of w exp(logs), -inf if every term is zero, as two summands, the largest term's first."""
     width = len(logs)
     tops = np.empty(W)
     top = broadcast(-np.inf)
@@ -146,25 +148,28 @@ def _log_sum(kernels, cell, logs):
     store(tops, 0, top)
     highest = tops.max()
     if highest == -np.inf:
-        return highest
+        return highest, 0.0
     total = zero()
     for b in range(0, width, W):
         total = total + exp(load(logs, b) + load(kernels.log_weights, cell * width + b) - broadcast(highest))
-    return highest + math.log(horizontal_sum(total))
+    return highest, math.log(horizontal_sum(total))
 
 
 @kernel
 def _add(kernels, cell, point, seen, logs, shift, out, place):
-    """Add a query's derivatives, from logs (V) of its kernels and the log density ``shift`` by which to divide them."""
+    """Add a query's derivatives, from logs (V) of its kernels and the log density by which to divide them.
+
+    That is ``shift``, two summands: their sum has too few digits where it is large.
+    """
     d, width = kernels.centres.shape[2:]
     half = broadcast(0.5 * len(seen))
-    largest, smallest, shifts = broadcast(LARGEST), broadcast(SMALLEST), broadcast(shift)
+    largest, smallest, top, rest = broadcast(LARGEST), broadcast(SMALLEST), broadcast(shift[0]), broadcast(shift[1])
     excess = zero()
     for b in range(0, width, W):
         log = maximum(load(logs, b), smallest)
-        raw = log - shifts
+        raw = (log - top) - rest
         raw = exp(select(less(largest, raw), largest, raw))
-        share = exp(log + load(kernels.log_weights, cell * width + b) - shifts)
+        share = exp((log + load(kernels.log_weights, cell * width + b) - top) - rest)
         store(out.weights, place * width + b, load(out.weights, place * width + b) + raw)
         excess = excess - share * (log + half)
         for j in seen:

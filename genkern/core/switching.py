@@ -49,15 +49,17 @@ def enumerate_paths(
     sums = empty_sums(regimes, offsets, derivatives)
     d, n = regimes.C.shape[2:]
     deepest = int(np.diff(offsets).max())
+    masses = np.empty((len(offsets) - 1, 2))
 
     def task(members: Ints) -> None:
         data, tree, room = (regimes, values, offsets), tree_of(deepest, n, d), buffers(n, d)
         with np.errstate(all="ignore"):
-            walk_objects_down(data, members, tree, room, sums.log_prob, sums.failed)
+            walk_objects_down(data, members, tree, room, masses, sums.failed)
             if derivatives:
-                walk_objects_up(data, members, tree, (room, work_of(n, d)), sums)
+                walk_objects_up(data, members, tree, (room, work_of(n, d)), masses, sums)
 
     over_objects(task, len(offsets) - 1, n_jobs)
+    sums.log_prob[:] = masses.sum(axis=1)
     sums.log_prob[sums.failed >= 0] = np.nan
     return sums
 
@@ -77,28 +79,31 @@ def over_objects(task: Callable[[Ints], None], objects: int, n_jobs: int | None)
 
 
 @kernel
-def walk_objects_down(data, members, tree, room, log_prob, failed):
-    """Fill the log-likelihoods of some members, and where they failed."""
+def walk_objects_down(data, members, tree, room, masses, failed):
+    """Fill the log-likelihoods of some members, as two summands in masses (n_objects, 2), and where they failed."""
     regimes, values, offsets = data
     for i in members:
         p = i if len(regimes.start) > 1 else 0
-        log_prob[i] = walk_down(regimes, p, values[offsets[i] : offsets[i + 1]], tree, room, failed[i : i + 1])
+        masses[i] = walk_down(regimes, p, values[offsets[i] : offsets[i + 1]], tree, room, failed[i : i + 1])
 
 
 @kernel
-def walk_objects_up(data, members, tree, rooms, sums):
+def walk_objects_up(data, members, tree, rooms, masses, sums):
     """Fill the other rows of some members, whose log-likelihoods are there."""
     regimes, values, offsets = data
     for i in members:
         p = i if len(regimes.start) > 1 else 0
         if sums.failed[i] < 0:
             x = values[offsets[i] : offsets[i + 1]]
-            walk_up(regimes, (p, i, offsets[i]), x, sums.log_prob[i], tree, rooms, sums)
+            walk_up(regimes, (p, i, offsets[i]), x, (masses[i, 0], masses[i, 1]), tree, rooms, sums)
 
 
 @kernel
 def walk_down(regimes, p, x, tree, room, failed):
-    """Return the log of the summed weights of all leaves, or the step at which an innovation covariance is singular."""
+    """Return the log of the summed weights of all leaves, as that of the largest and the rest, which are to be added.
+
+    It is NaN if an innovation covariance is singular, at the step ``failed``. The sum has too few digits to divide by.
+    """
     length, count = len(x), regimes.start.shape[1]
     top, total = -np.inf, 0.0
     depth = np.int64(0)  # a plain zero would be compiled for as a constant
@@ -111,7 +116,7 @@ def walk_down(regimes, p, x, tree, room, failed):
         found = _enter(regimes, p, x, depth, tree, room)
         if found == SINGULAR:
             failed[0] = depth
-            return np.nan
+            return np.nan, np.nan
         if found == PRUNED or tree.zeros[depth] > 0:
             continue
         if depth < length - 1:
@@ -124,7 +129,7 @@ def walk_down(regimes, p, x, tree, room, failed):
                 top = weight
             else:
                 total += np.exp(weight - top)
-    return top + np.log(total)
+    return top, np.log(total)
 
 
 @kernel
@@ -152,7 +157,7 @@ def walk_up(regimes, place, x, total, tree, rooms, sums):
             depth += 1
             tree.path[depth] = -1
             continue
-        weight = np.exp(tree.log_weight[depth] - total)
+        weight = np.exp((tree.log_weight[depth] - total[0]) - total[1])
         if tree.zeros[depth] == 0:
             tree.mass[depth] = weight
             go_back(regimes, place, depth, tree, work, sums)

@@ -120,10 +120,10 @@ def _normalise(log_weight):
     total = 0.0
     for j in range(len(log_weight)):
         total += np.exp(log_weight[j] - top)
-    total = top + np.log(total)
+    rest = np.log(total)
     for j in range(len(log_weight)):
-        log_weight[j] -= total
-    return total
+        log_weight[j] = (log_weight[j] - top) - rest
+    return top + rest
 
 
 @kernel

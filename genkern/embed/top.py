@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -210,7 +210,7 @@ class TopScore(TransformerMixin, BaseEstimator):
         rest = np.delete(joint, c, axis=1)
         total = logsumexp(rest, axis=1, keepdims=True)
         # where no other class is possible there are no shares among them, and their derivatives are zero anyway
-        shares = np.exp(rest - np.where(np.isfinite(total), total, 0.0))
+        shares = softmax(np.where(np.isfinite(total), rest, 0.0), axis=1) * np.isfinite(total)
         signs = np.insert(-shares, c, 1.0, axis=1)
         priors = signs if self.constant else -shares
         return [self._odds(joint[:, [c]], total), priors, *(signs[:, [j]] * grad for j, grad in enumerate(grads))]

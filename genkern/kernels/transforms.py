@@ -20,6 +20,8 @@ class Normalized(_Unary):
     Computed in logs where the kernel is, so that values far below what floating point holds are no obstacle. An object
     whose self-similarity is zero has zero similarity to all others and one to itself; a warning says so. No value of an
     exact kernel exceeds one: what rounding leaves above it is cut off, and more is an error that names the objects.
+    Bounds (``method="collapsed"``, ``"mean-field"``) and estimates by draws are no kernels: values above one draw a
+    warning.
 
     Parameters
     ----------
@@ -47,6 +49,7 @@ class Normalized(_Unary):
             np.fill_diagonal(logs, 0.0)
         places = place_of(X), place_of(X if Y is None else Y)
         logs = capped(logs, scale, lambda: self.kernel._exact(X, Y), self, places)
+        self._warn_above(logs, 0.0)
         return logs
 
     def _values(self, X: Any, Y: Any) -> Floats:
@@ -66,7 +69,21 @@ class Normalized(_Unary):
         values = np.where((size > 1.0) & (size < 1.0 + ROUNDING), np.sign(values), values) ** power
         if Y is None:
             np.fill_diagonal(values, 1.0)
+        self._warn_above(np.abs(values), 1.0)
         return values
+
+    def _warn_above(self, values: Floats, one: float) -> None:
+        """Warn of cosines above one, given by their values or logs: no kernel has them, but bounds and estimates do."""
+        above = int((values > one).sum())
+        if above:
+            largest = f"e^{values.max():.4g}" if one == 0.0 else f"{values.max():.4g}"
+            warnings.warn(
+                f"{self!r}: {above} of {values.size} normalised values are above one, the largest is {largest}. Bounds "
+                "and estimates by draws err by other factors for a pair than for its members, and are no cosines when "
+                "normalised. Use method='exact', or the kernel without .normalized().",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def _warn(self, dead: Any) -> None:
         if dead.any():

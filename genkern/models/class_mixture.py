@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from genkern.models import simplex
 from genkern.models.base import COORDINATES, Model
@@ -127,7 +127,8 @@ class ClassMixture(Model):
         """
         joint = self.joint_log_prob(X)
         refuse_impossible(joint, self.labels, "ClassMixture")
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        shares: Floats = softmax(joint, axis=1)
+        return shares
 
     def log_prob_grad(self, X: Any, coordinates: str = "softmax") -> Floats:
         r"""Return :math:`\nabla \log p(x)` of each object, shape (n_objects, p).
@@ -149,7 +150,7 @@ class ClassMixture(Model):
                 f"ClassMixture: object {i} has probability zero in class {self.labels[c]!r}, whose {coordinates} "
                 "derivative is not known then. Use coordinates='softmax', in which it is zero, or a pseudocount."
             )
-        posterior = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        posterior = softmax(joint, axis=1)
         parts = [simplex.gradient(posterior / self.priors, self.priors, coordinates)]
         parts += [posterior[:, [c]] * grad for c, grad in enumerate(self.class_grads(packed, ~dead, coordinates))]
         return np.concatenate(parts, axis=1)

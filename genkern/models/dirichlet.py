@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import digamma, gammaln, logsumexp, zeta
+from scipy.special import digamma, gammaln, logsumexp, softmax, zeta
 
 from genkern.core.newton import dirichlet_alpha
 from genkern.intake import locate
@@ -106,8 +106,7 @@ class Dirichlet(ExponentialFamily):
         alpha = self.alpha[which]
         # A Gamma variable of shape a is one of shape a + 1 times U^(1/a): its logarithm does not underflow.
         logs = np.log(rng.standard_gamma(alpha + 1.0)) - rng.standard_exponential(alpha.shape) / alpha
-        shares = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
-        return np.maximum(shares, np.finfo(np.float64).tiny)
+        return np.maximum(softmax(logs, axis=1), np.finfo(np.float64).tiny)
 
 
 class DirichletEstimator(FamilyEstimator):

@@ -7,8 +7,9 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaln, digamma, gammaln
+from scipy.special import gammaln
 
+from genkern.core.gamma_ratio import digamma_rise, log_gamma_excess
 from genkern.models.counts import CountLeaf, cells, check_total, group_rows, row_sums
 from genkern.models.leaf import Leaf
 from genkern.models.lean_information import Information
@@ -88,7 +89,7 @@ class DirichletMultinomial(CountLeaf):
         owners = packed.owners if self.alpha.ndim == 3 else None
         columns = []
         for k in range(weights.shape[1]):
-            terms, common = _differences(packed.values, self.alpha[..., k, :], owners, digamma)
+            terms, common = _per_cell(packed.values, self.alpha[..., k, :], owners, digamma_rise)
             parts = [group_rows(packed, part, weights[:, k], totals) for part in (terms, -common[:, None])]
             columns.append(parts[0] + parts[1])
         return {"alpha": np.stack(columns, axis=1)}
@@ -112,7 +113,7 @@ class DirichletMultinomial(CountLeaf):
         """
         sums, shares = self._totals()
         blocks = []
-        for weight, alpha, factor in zip(draws, self.alpha, self._jacobian(coordinates), strict=True):
+        for weight, alpha, factor in zip(draws, self.alpha, self._jacobian(coordinates) / self.alpha, strict=True):
             matrix = sum(share * _row_information(alpha, int(s)) for s, share in zip(sums, shares))
             blocks.append(weight * factor[:, None] * np.asarray(matrix) * factor[None, :])
         return blocks
@@ -156,36 +157,45 @@ class DirichletMultinomial(CountLeaf):
         return rows
 
 
-def _differences(points: Any, alpha: Floats, owners: Any, function: Any) -> tuple[Any, Floats]:
-    """Return f(alpha + c) - f(alpha) where c > 0, CSR (N, m), and f(A + s) - f(A), (N,).
+def _per_cell(points: Any, alpha: Floats, owners: Any, function: Any) -> tuple[Any, Floats]:
+    """Return f(alpha, c) where c > 0, CSR (N, m), and f(A, s), (N,), of a function that is zero for c = 0.
 
     alpha is one row (m,) for all, or (n_objects, m) with the owners (N,) of the points.
     """
     rows, columns, counts = cells(points)
     place = columns if owners is None else (owners[rows], columns)
     whole = alpha.sum(axis=-1) if owners is None else alpha.sum(axis=-1)[owners]
-    changes = function(alpha[place] + counts) - function(alpha)[place]
     starts = np.searchsorted(rows, np.arange(points.shape[0] + 1))
-    terms = scipy.sparse.csr_array((changes, columns, starts), shape=points.shape)
-    return terms, function(whole + row_sums(points)) - function(whole)
+    terms = scipy.sparse.csr_array((function(alpha[place], counts), columns, starts), shape=points.shape)
+    return terms, function(whole, row_sums(points))
 
 
 def _log_draws(points: Any, alpha: Floats, owners: Any) -> Floats:
-    """Return log of prod (alpha_d)_(c_d) / (A)_s, rising factorials, (N,)."""
-    terms, whole = _differences(points, alpha, owners, gammaln)
+    r"""Return log of prod (alpha_d)_(c_d) / (A)_s, rising factorials, (N,).
+
+    Most of it is :math:`\sum_d c_d \log(\alpha_d / A)`, the multinomial limit.
+    """
+    terms, whole = _per_cell(points, alpha, owners, log_gamma_excess)
+    shares = np.log(alpha / alpha.sum(axis=-1, keepdims=True))
+    rows, columns, counts = cells(points)
+    limit = counts * shares[columns if owners is None else (owners[rows], columns)]
+    terms = terms + scipy.sparse.csr_array((limit, terms.indices, terms.indptr), shape=terms.shape)
     return row_sums(terms) - whole
 
 
 def _row_information(alpha: Floats, total: int) -> Floats:
-    """Return the information (m, m) about alpha in one row of a given total."""
+    """Return the information (m, m) about the logarithm of alpha in one row of a given total."""
     m, whole = len(alpha), alpha.sum()
     if total == 0 or m == 1:
         return np.zeros((m, m))
     j = np.arange(total)
     count = np.arange(total + 1)[:, None]
-    rest = whole - alpha
+    rest = np.array([np.delete(alpha, d).sum() for d in range(m)])
     choose = gammaln(total + 1.0) - gammaln(count + 1.0) - gammaln(total - count + 1.0)
-    chance = np.exp(choose + betaln(alpha + count, rest + total - count) - betaln(alpha, rest))
+    limit = count * np.log(alpha / whole) + (total - count) * np.log(rest / whole)
+    beyond_limit = log_gamma_excess(alpha, count) + log_gamma_excess(rest, total - count)
+    chance = np.exp(choose + limit + beyond_limit - log_gamma_excess(whole, total))
     beyond = np.cumsum(chance[::-1], axis=0)[::-1][1:]  # P(c_d > j), j = 0, ..., total - 1
-    matrix: Floats = np.diag((beyond / (alpha + j[:, None]) ** 2).sum(axis=0)) - (1.0 / (whole + j) ** 2).sum()
+    shares = alpha / (whole + j[:, None])
+    matrix: Floats = np.diag((beyond * (alpha / (alpha + j[:, None])) ** 2).sum(axis=0)) - shares.T @ shares
     return matrix

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, digamma, gammaln, xlog1py, xlogy
+from scipy.special import betainc, xlogy
 
+from genkern.core.gamma_ratio import deviance, digamma_rise, stirling_rest
 from genkern.models.field_leaf import FieldLeaf
 from genkern.objects import Packed
 from genkern.validation import Floats
@@ -70,19 +71,19 @@ class NegativeBinomial(FieldLeaf):
         return _log_mass(packed.values[:, None], self.size[packed.owners], self.prob[packed.owners])
 
     def weigh(self, packed: Packed, weights: Floats, totals: bool) -> dict[str, Floats]:
-        """Return sums (G, n, d) of ``x``, of ``digamma`` of x + size, and of one (``weight``)."""
+        """Return sums (G, n, d) of ``x``, of ``digamma`` of x + size minus that of size, and of one (``weight``)."""
         size = self.size if len(self.shape) == 1 else self.size[packed.owners]
         x = np.repeat(packed.values[:, None], weights.shape[1], axis=1)
         starts = packed.offsets[:1] if totals else packed.offsets[:-1]
         sums = {}
-        for name, values in (("x", x), ("digamma", digamma(x + size)), ("weight", np.ones_like(x))):
+        for name, values in (("x", x), ("digamma", digamma_rise(size, x)), ("weight", np.ones_like(x))):
             sums[name] = np.add.reduceat(np.where(np.isnan(x), 0.0, values) * weights[..., None], starts, axis=0)
         return sums
 
     def slopes(self, blocks: dict[str, Floats]) -> list[Floats]:
         """Return derivatives by the logarithm of the size and the logit of the probability."""
         size, prob = self.size, self.prob
-        by_size = blocks["digamma"] + blocks["weight"] * (np.log(prob) - digamma(size))
+        by_size = blocks["digamma"] + blocks["weight"] * np.log(prob)
         return [size * by_size, blocks["weight"] * size * (1.0 - prob) - blocks["x"] * prob]
 
     def unit_information(self) -> list[list[Floats | float]]:
@@ -102,8 +103,24 @@ def no_count(points: Floats) -> NDArray[np.bool_]:
 
 
 def _log_mass(x: Floats, size: Floats, prob: Floats) -> Floats:
-    """Return log probabilities, summed over the last axis."""
-    logs = gammaln(x + size) - gammaln(size) - gammaln(x + 1.0) + xlogy(size, prob) + xlog1py(x, -prob)
+    r"""Return log probabilities, summed over the last axis.
+
+    With N = x + r and Stirling's formula for the three Gamma functions, :math:`\delta` being what it lacks,
+
+    .. math:: \log p(x) = -D(r, Np) - D(x, N(1 - p)) + \tfrac12 \log \frac{r}{2\pi N x}
+       + \delta(N) - \delta(r) - \delta(x)
+
+    for x > 0, where D is the deviance: nothing large is subtracted.
+    """
+    fail = 1.0 - prob
+    count = np.where(x > 0, x, 1.0)
+    both, gap = count + size, size * fail - count * prob
+    with np.errstate(divide="ignore", invalid="ignore"):  # where nothing fails, only zero is possible
+        logs = -deviance(size, both * prob, gap) - deviance(count, both * fail, -gap)
+        logs = logs + 0.5 * (np.log(size / both) - np.log(2.0 * np.pi * count))
+        logs = logs + stirling_rest(both) - stirling_rest(size) - stirling_rest(count)
+    logs = np.where(fail > 0, logs, -np.inf)
+    logs = np.where(x > 0, logs, xlogy(size, prob))
     total: Floats = np.where(np.isnan(x), 0.0, logs).sum(axis=-1)
     return total
 

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import digamma, gammaln, polygamma
 
+from genkern.core.gamma_ratio import digamma_excess, freedom_information, log1p_minus, log_gamma_excess
 from genkern.models.gaussian import Gaussian, check_spread, spread_jacobian, vech_information
 from genkern.models.leaf import Leaf
 from genkern.models.lean_information import Information
@@ -207,10 +207,10 @@ class StudentT(Leaf):
         d, scale = self.mean.shape[-1], self.scale
         product = scale.ndim == 1
         a, b = (0.5 if product else 0.5 * d), 0.5 * self.df
-        freedom = polygamma(1, b) - polygamma(1, a + b) - 2.0 * a / (b * (a + b)) + a / (b * (a + b + 1.0))
+        freedom = freedom_information(a, b)  # times b squared
         cross = -0.5 * a / ((a + b) * (a + b + 1.0))  # with the logarithm of all scales together
         jacobian = spread_jacobian(self.df, coordinates)
-        corner = np.atleast_1d(0.25 * freedom * jacobian**2)
+        corner = np.atleast_1d(0.25 * freedom * (jacobian / b) ** 2)
         if scale.ndim == 2:
             inverse: Floats = np.linalg.inv(scale).astype(np.float64)
             i, j = np.tril_indices(d)
@@ -280,7 +280,7 @@ def _patterns(points: Floats) -> Iterator[tuple[NDArray[np.int64], NDArray[np.in
 
 def _log_t(squares: Floats, d: float, df: Floats, volume: Floats) -> Floats:
     """Return log densities from squared distances, dimension, degrees of freedom and the log determinant of scales."""
-    constant = gammaln(0.5 * (df + d)) - gammaln(0.5 * df) - 0.5 * d * np.log(np.pi * df) - 0.5 * volume
+    constant = log_gamma_excess(0.5 * df, 0.5 * d) - 0.5 * d * np.log(2.0 * np.pi) - 0.5 * volume
     logs: Floats = constant - 0.5 * (df + d) * np.log1p(squares / df)
     return logs
 
@@ -288,5 +288,6 @@ def _log_t(squares: Floats, d: float, df: Floats, volume: Floats) -> Floats:
 def _slopes(squares: Floats, d: float, df: Floats) -> tuple[Floats, Floats]:
     """Return the weight w = (df + d) / (df + q), and the derivative by the degrees of freedom."""
     weight = (df + d) / (df + squares)
-    constant = digamma(0.5 * (df + d)) - digamma(0.5 * df) - d / df
-    return weight, 0.5 * (constant - np.log1p(squares / df) + weight * squares / df)
+    share = squares / df
+    slope = digamma_excess(0.5 * df, 0.5 * d) - log1p_minus(share) + share * (d - squares) / (df + squares)
+    return weight, 0.5 * slope
