@@ -83,7 +83,7 @@ def log_densities(systems: Systems, values: Floats, offsets: Ints, n_jobs: int |
     """
     sums = run(systems, values, offsets, derivatives=False, n_jobs=n_jobs)
     for i in np.flatnonzero(~(loss_of(sums.growth) <= LOST)):
-        own = Systems(*(part[[i if len(part) > 1 else 0]] for part in systems))
+        own = Systems(*(part[i : i + 1] if len(part) > 1 else part for part in systems))
         x = values[None, offsets[i] : offsets[i + 1]] - own.offset
         found, loss = densities(factored(own), np.zeros(x.shape[:2], np.int64), x)
         sums.log_prob[i], sums.growth[i] = found[0], loss[0] / EPS
