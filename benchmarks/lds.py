@@ -40,7 +40,7 @@ def main() -> None:
     X = random_system(rng).sample(SERIES, length=LENGTH, rng=rng)
     gaps = [np.where(rng.random(len(x))[:, None] < 0.1, np.nan, x) for x in X]
     start = random_system(rng)
-    ours = LDSEstimator(STATES, "full", init=start, max_iter=STEPS, tol=0, min_covar=0)
+    ours = LDSEstimator(STATES, "full", init=start, max_iter=STEPS, tol=0, relative_floor=0, offset=False)
     share = 0.01
     some = range(int(share * SERIES))
     size = f"{SERIES} x {LENGTH}, {STEPS} steps"
