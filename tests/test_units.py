@@ -150,9 +150,9 @@ def test_features_are_invariant(form, unit):
 
 def test_three_states_stay_three_in_small_units():
     rng = np.random.default_rng(0)
-    X = [0.01 * np.concatenate([rng.normal(level, 1.0, (30, 1)) for level in (0.0, 10.0, 20.0)]) for _ in range(5)]
+    X = [0.001 * np.concatenate([rng.normal(level, 1.0, (30, 1)) for level in (0.0, 10.0, 20.0)]) for _ in range(5)]
     found = np.sort(HMMEstimator(3).fit(X).model_.emissions.mean[:, 0])
-    np.testing.assert_allclose(found, [0.0, 0.1, 0.2], atol=0.005)
+    np.testing.assert_allclose(found, [0.0, 0.01, 0.02], atol=0.0005)
 
 
 def test_the_floor_is_a_share_of_the_channels_variance_in_the_data():
