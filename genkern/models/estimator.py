@@ -115,7 +115,7 @@ class LeafEstimator(ModelEstimator):
     def _with(self, **changes: Any) -> Self:
         """Return a copy with some attributes changed."""
         other = copy.copy(self)
-        vars(other).update(changes)
+        other.__dict__.update(changes)
         return other
 
     def _check_estimate(self) -> None:
