@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from genkern.models.base import Statistics
-from genkern.models.floors import channel_units
+from genkern.models.channel_moments import units
 from genkern.models.leaf import Leaf
 from genkern.objects import Packed, remember_width
 from genkern.validation import Floats, check_option
@@ -117,9 +117,8 @@ class LeafEstimator(ModelEstimator):
         """
         if not self.has_units:
             return packed
-        sizes = packed.lengths if own else packed.n_points
-        mean, unit = (np.repeat(a.reshape(-1, a.shape[-1]), sizes, axis=0) for a in channel_units(packed, own))
-        return packed._replace(values=(packed.values - mean) / unit)
+        unit = units(packed, own)
+        return packed._replace(values=packed.values / (np.repeat(unit, packed.lengths, axis=0) if own else unit))
 
     @property
     def has_units(self) -> bool:
@@ -129,7 +128,7 @@ class LeafEstimator(ModelEstimator):
     def _with(self, **changes: Any) -> Self:
         """Return a copy with some attributes changed."""
         other = copy.copy(self)
-        vars(other).update(changes)
+        other.__dict__.update(changes)
         return other
 
     def _check_estimate(self) -> None:

@@ -236,7 +236,8 @@ def in_units(cov: Floats, variances: Floats) -> Floats:
 def precisions(cov: Floats) -> Floats:
     """Return inverse covariances, inverted in units in which variances are one, whatever those of the channels."""
     variances = np.diagonal(cov, axis1=-2, axis2=-1)
-    return in_units(np.linalg.inv(in_units(cov, variances)), variances)
+    inverse: Floats = np.asarray(np.linalg.inv(in_units(cov, variances)), np.float64)
+    return in_units(inverse, variances)
 
 
 def spread_jacobian(variances: Floats, coordinates: str) -> Floats:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.models.floors import ROUNDING, channel_scales
+from genkern.models.channel_moments import moments, scales
+from genkern.models.floors import ROUNDING
 from genkern.models.gaussian import Gaussian
 from genkern.objects import Packed
 from genkern.validation import LARGEST, Floats
@@ -31,9 +32,9 @@ def data_floor(packed: Packed, own: bool, form: str, absolute: float, relative: 
 
 def mean_and_scale(packed: Packed, own: bool, absolute: float, relative: float) -> tuple[Floats, Floats]:
     """Return the means and variances (G, d) of channels, the latter not below the floor, and always positive."""
-    mean, variance = _moments(packed, own)
-    scales = channel_scales(packed, own).reshape(mean.shape)
-    return mean, np.maximum(variance, np.maximum(absolute, max(relative, VAGUE) * scales))
+    mean, variance = moments(packed, own)
+    floor = np.maximum(absolute, max(relative, VAGUE) * scales(packed, own, mean, variance))
+    return mean, np.maximum(variance, floor)
 
 
 def statistics_floor(blocks: dict[str, Floats], leaf: Gaussian, absolute: float, relative: float) -> Any:
@@ -55,10 +56,10 @@ def statistics_floor(blocks: dict[str, Floats], leaf: Gaussian, absolute: float,
     mean = (weight * leaf.mean + first).sum(axis=-2, keepdims=True) / total
     variance, size = square(mean), square(0.0)
     constant = variance <= ROUNDING**2 * size
-    scales = np.where(constant, np.where(size > 0, size, 1.0), variance)
+    found = np.where(constant, np.where(size > 0, size, 1.0), variance)
     if leaf.covariance_type == "isotropic":
-        scales = _mean_unit(np.where(constant, 0.0, variance), scales)
-    return np.maximum(absolute, relative * scales)
+        found = _mean_unit(np.where(constant, 0.0, variance), found)
+    return np.maximum(absolute, relative * found)
 
 
 def floor_covariances(cov: Floats, floor: Any, form: str) -> Floats:
@@ -100,37 +101,26 @@ def at_floor(leaf: Gaussian, floor: Any) -> NDArray[np.bool_]:
 
 def _units(packed: Packed, own: bool, form: str) -> Floats:
     """Return the variances of channels that floors are relative to: (d,) or (n_objects, d), their mean if isotropic."""
-    scales = channel_scales(packed, own)
-    _refuse_tiny(scales, own)
-    if form != "isotropic":
-        return scales
-    variance = _moments(packed, own)[1].reshape(scales.shape)
-    return _mean_unit(np.where(variance < 0.5 * scales, 0.0, variance), scales)
+    mean, variance = moments(packed, own)
+    found = scales(packed, own, mean, variance)
+    _refuse_tiny(found, own)
+    if form == "isotropic":
+        found = _mean_unit(np.where(variance < 0.5 * found, 0.0, variance), found)  # without what stands for none
+    return found if own else found[0]
 
 
-def _mean_unit(variance: Floats, scales: Floats) -> Floats:
+def _mean_unit(variance: Floats, instead: Floats) -> Floats:
     """Return the mean over channels of the variance, or of what stands for it where no channel has any."""
     mean = variance.mean(axis=-1)
-    return np.where(mean > 0, mean, scales.mean(axis=-1))
+    return np.where(mean > 0, mean, instead.mean(axis=-1))
 
 
-def _moments(packed: Packed, own: bool) -> tuple[Floats, Floats]:
-    """Return the means and variances (G, d) of the values that are there, of each object or of all."""
-    offsets = packed.offsets[:-1] if own else packed.offsets[:1]
-    seen = ~np.isnan(packed.values)
-    count = np.maximum(np.add.reduceat(seen, offsets, axis=0, dtype=np.float64), 1.0)
-    mean = np.add.reduceat(np.where(seen, packed.values, 0.0), offsets, axis=0) / count
-    sizes = packed.lengths if own else np.array([packed.n_points])
-    gaps = np.where(seen, packed.values - np.repeat(mean, sizes, axis=0), 0.0)
-    return mean, np.add.reduceat(gaps**2, offsets, axis=0) / count
-
-
-def _refuse_tiny(scales: Floats, own: bool) -> None:
+def _refuse_tiny(variances: Floats, own: bool) -> None:
     """Raise where the values of a channel differ by so little that squares leave the range of numbers."""
-    if scales.min() < SMALLEST:
-        *index, column = np.argwhere(scales < SMALLEST)[0].tolist()
-        what = f"object {index[0]}" if own else "the objects"
+    if variances.min() < SMALLEST:
+        index, column = np.argwhere(variances < SMALLEST)[0].tolist()
+        what = f"object {index}" if own else "the objects"
         raise ValueError(
-            f"GaussianEstimator: column {column} of {what} deviates by {np.sqrt(scales[*index, column]):.3g} or less, "
-            f"and expected is at least {np.sqrt(SMALLEST):g}, lest squares underflow. Divide the column by its scale."
+            f"GaussianEstimator: column {column} of {what} deviates by {np.sqrt(variances[index, column]):.3g} or "
+            f"less; expected is at least {np.sqrt(SMALLEST):g}, lest squares underflow. Divide the column by its scale."
         )

@@ -231,7 +231,7 @@ class HMMEstimator(ModelEstimator):
             return CategoricalEstimator(pseudocount=self.pseudocount)
         return GaussianEstimator(**self._floors()) if name == "gaussian" else FAMILIES[name]()
 
-    def _floors(self) -> dict[str, float]:
+    def _floors(self) -> dict[str, Any]:
         """Return the floors of Gaussian emissions that are given."""
         return {name: getattr(self, name) for name in FLOORS if getattr(self, name) is not None}
 

@@ -1,0 +1,53 @@
+"""Means, variances and units of channels where there is nothing odd about them; ``floors`` serves the others."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genkern.models.floors import channel_scales, channel_units
+from genkern.objects import Packed
+from genkern.validation import Floats
+
+CLEAR = 1e-20  # variance, in units of the mean square, that is certainly no rounding
+INSIDE = (1e-290, 1e300)  # variances that have lost nothing to the bounds of float64
+
+
+def moments(packed: Packed, own: bool) -> tuple[Floats, Floats]:
+    """Return the means and variances (G, d) of the values that are there, of each object or of all."""
+    offsets = packed.offsets[:-1] if own else packed.offsets[:1]
+    sizes = packed.lengths if own else np.array([packed.n_points])
+    seen = ~np.isnan(packed.values)
+    count = np.maximum(np.add.reduceat(seen, offsets, axis=0, dtype=np.float64), 1.0)
+    mean = np.add.reduceat(np.where(seen, packed.values, 0.0), offsets, axis=0) / count
+    gaps = np.where(seen, packed.values - np.repeat(mean, sizes, axis=0), 0.0)
+    with np.errstate(over="ignore"):
+        return mean, np.add.reduceat(gaps**2, offsets, axis=0) / count
+
+
+def scales(packed: Packed, own: bool, mean: Floats, variance: Floats) -> Floats:
+    """Return ``channel_scales`` (G, d), given means and variances."""
+    clear = _clear(mean, variance)
+    out = variance.copy()
+    if not clear.all():
+        odd = ~clear.all(axis=1)
+        out[odd] = np.where(clear[odd], out[odd], channel_scales(packed.take(odd) if own else packed, own))
+    return out
+
+
+def units(packed: Packed, own: bool) -> Floats:
+    """Return the units (G, d) of ``channel_units``."""
+    mean, variance = moments(packed, own)
+    clear = _clear(mean, variance)
+    out = np.sqrt(variance)
+    if not clear.all():
+        odd = ~clear.all(axis=1)
+        out[odd] = np.where(clear[odd], out[odd], channel_units(packed.take(odd) if own else packed, own)[1])
+    return out
+
+
+def _clear(mean: Floats, variance: Floats) -> NDArray[np.bool_]:
+    """Return whether variances are what they seem: neither rounding nor beyond the range of numbers."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        inside = (variance > INSIDE[0]) & (variance < INSIDE[1])
+        return np.asarray(inside & (variance > CLEAR * (variance + mean**2)))
