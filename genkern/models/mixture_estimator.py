@@ -51,7 +51,7 @@ class MixtureEstimator(LeafEstimator):
         likelihood. Weights (and probabilities of symbols) that are zero in an ``init`` stay zero.
     init : {"auto", "kmeans", "random"} or Mixture, default="auto"
         First guess: clusters of points, or the assignment of each point to the nearest of random ones. "auto" is kmeans
-        for vectors, and random weights for symbols, which have no distances. A ``Mixture`` is started from as it is, once.
+        for vectors, and random weights for symbols, which have no distances. A ``Mixture`` is started from as it is.
         A point has a share in every cluster, by its distance from their centres relative to the mean distance from a
         point to its own, over all channels: few points in many channels start with almost equal shares.
     random_state : int, RandomState instance or None, default=None

@@ -191,9 +191,9 @@ def warn_lone(run: Run, names: tuple[str, ...], limits: Limits, objects: NDArray
     whose = "" if objects is None else f" of the model of object {objects[index]}"
     more = f" ({len(found)} such in {models} of {len(run.models)} models)" if len(found) > 1 else ""
     warnings.warn(
-        f"{limits.who}: {where}{whose} rests on an effective number of {first.weight:.2g} observations, with a variance "
-        f"at the floor{more}. Its likelihood is as high as the floor is low, and says nothing of the data. Look for an "
-        f"outlier, lower the number of {names[len(first.place) - 1]}s, raise the floor, or use a prior "
+        f"{limits.who}: {where}{whose} rests on an effective number of {first.weight:.2g} observations, with a "
+        f"variance at the floor{more}. Its likelihood is as high as the floor is low, and says nothing of the data. "
+        f"Look for an outlier, lower the number of {names[len(first.place) - 1]}s, raise the floor, or use a prior "
         "(GaussianEstimator(estimate='map')).",
         ConvergenceWarning,
         stacklevel=3,
