@@ -32,7 +32,7 @@ def smallest_count(model, points):
 def test_no_component_of_few_points_in_many_channels_rests_on_one(init, covariance):
     bags = [two_classes(seed)[0] for seed in range(10)]
     for n_init in (1, 10):
-        estimator = MixtureEstimator(2, GaussianEstimator(covariance), init=init, n_init=n_init, random_state=0)
+        estimator = MixtureEstimator(3, GaussianEstimator(covariance), init=init, n_init=n_init, random_state=0)
         models = [*estimator.fit_each(bags), estimator.fit(bags[0]).model_]
         assert min(smallest_count(model, points) for model, points in zip(models, [*bags, bags[0]])) >= 1.5
 

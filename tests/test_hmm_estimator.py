@@ -116,7 +116,6 @@ def test_convergence_is_reported():
     assert len(full.history_) == full.n_iter_ + 1
 
 
-@pytest.mark.filterwarnings("ignore:.*effective number of")  # short objects
 @pytest.mark.parametrize("kind", ["symbols", "series"])
 @pytest.mark.parametrize("n_states", [2, "auto"])
 def test_fit_each_depends_on_its_object_alone(kind, n_states):

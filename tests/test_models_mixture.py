@@ -514,7 +514,6 @@ def test_hmm_with_mixtures_sums_over_paths_and_components(family):
     assert [len(x) for x in smooth.sample(3, length=4, rng=0)] == [4, 4, 4]
 
 
-@pytest.mark.filterwarnings("ignore:.*effective number of")  # short objects
 @pytest.mark.parametrize("structure", ["ergodic", "left-right"])
 def test_hmm_estimator_with_mixtures(structure):
     rng = np.random.default_rng(18)

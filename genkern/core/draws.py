@@ -28,7 +28,7 @@ class Walkers(NamedTuple):
 
 
 @jit
-def pick(sums, which, numbers, index):
+def pick(sums: Floats, which: Ints, numbers: Floats, index: Ints) -> None:
     """Fill index (N,) from the rows ``which`` (N,) of cumulative sums (R, m), one uniform number each."""
     last = sums.shape[1] - 1
     for i in range(len(which)):
@@ -59,7 +59,7 @@ def _next(row, weights, number):
 
 
 @jit
-def look_ahead(transitions, final, ahead):
+def look_ahead(transitions: Floats, final: Floats, ahead: Floats) -> None:
     """Fill ahead (L, n) with the weights of what is still to come after each position, up to a factor for each."""
     length, n = ahead.shape
     ahead[length - 1] = final
@@ -77,7 +77,7 @@ def look_ahead(transitions, final, ahead):
 
 
 @jit
-def walk(transitions, ahead, numbers, states, first):
+def walk(transitions: Floats, ahead: Floats, numbers: Floats, states: Ints, first: int) -> None:
     """Fill states (N, L) from column ``first`` on, one for each row of uniform numbers (T, N).
 
     A step to j at time t has the weight of its transition times ahead[t, j]; one row of ahead holds for all times.
@@ -90,7 +90,7 @@ def walk(transitions, ahead, numbers, states, first):
 
 
 @jit
-def walk_on(rows, numbers, walkers, owners, visited):
+def walk_on(rows: Floats, numbers: Floats, walkers: Walkers, owners: Ints, visited: Ints) -> int:
     """Let walkers go on, by rows (n, n + 1) whose last entry stops them; return how many of the numbers (B,) were used.
 
     Each of the living, in turn, says where it is, in owners and visited (B,), and then draws where to go.
@@ -115,7 +115,7 @@ def walk_on(rows, numbers, walkers, owners, visited):
 
 
 @jit
-def walk_words(steps, begin, context, numbers, codes, first, order):
+def walk_words(steps: Floats, begin: Ints, context: Ints, numbers: Floats, codes: Ints, first: int, order: int) -> None:
     """Fill codes (N, L) of Markov chains of an order from column ``first`` on, and move their contexts (N,) along.
 
     The law of a symbol is steps (Q, C, m) at table (begin[i] + t - order) mod Q.
@@ -131,7 +131,7 @@ def walk_words(steps, begin, context, numbers, codes, first, order):
 
 
 @jit
-def add_dynamics(transition, regimes, states):
+def add_dynamics(transition: Floats, regimes: Ints, states: Floats) -> None:
     """Turn noises into states (N, L, n), in place: each gets the transition (S, n, n) of its regime times the last."""
     count, length, n = states.shape
     for i in range(count):

@@ -24,7 +24,7 @@ class Lone(NamedTuple):
     """A component that rests on one observation: its place in the model and its effective number of observations."""
 
     place: tuple[int, ...]
-    count: float
+    weight: float
 
 
 class Run(NamedTuple):

@@ -44,7 +44,8 @@ class HMMEstimator(ModelEstimator):
         "gamma", "dirichlet", "multinomial" or "vonmises"; "auto" is categorical for symbols, else gaussian. A leaf
         estimator such as ``GaussianEstimator("full")`` owns its floors and priors.
     n_init : int, default=1
-        Restarts from different first guesses; the best is kept.
+        Restarts from different first guesses; the best is kept. A run with a state at its floor that rests on one
+        observation loses against one without. Restarts of little data are run together.
     max_iter : int, default=1000
         Largest number of EM steps. Few models need many, and in ``fit_each`` those that are done leave the batch.
     tol : float, default=1e-5

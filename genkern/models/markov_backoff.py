@@ -60,8 +60,9 @@ def maximize(statistics: Statistics, smoothing: Smoothing, centre: Laws | None =
     steps = expected_rows(steps, steps_raw, _prior(centre and centre.steps, model.alphabet.size, smoothing))
     phases = np.broadcast_to(tables.phases, start.shape[:2])
     if "phases" in statistics.blocks:
-        extra = np.full(phases.shape[1], smoothing.pseudocount)
-        phases = expected_rows(phases, statistics["phases"].reshape(phases.shape), extra)
+        # That a first guess begins in one phase forbids no other: here pseudocounts also fill zeros.
+        counts = phases * statistics["phases"].reshape(phases.shape) + smoothing.pseudocount
+        phases = counts / counts.sum(axis=-1, keepdims=True)
     batch = () if len(steps) == 1 and not model.shape else (len(steps),)
     return model._with_tables(phases, start, steps, batch), centre
 

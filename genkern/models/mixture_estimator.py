@@ -40,7 +40,8 @@ class MixtureEstimator(LeafEstimator):
         Family of the components: "categorical", "gaussian", "poisson" or another short name; "auto" is categorical for
         symbols, else gaussian. A leaf estimator such as ``GaussianEstimator("full")`` owns its floors and priors.
     n_init : int, default=1
-        Restarts from different first guesses; the best is kept.
+        Restarts from different first guesses; the best is kept. A run with a component at its floor that rests on one
+        point loses against one without. Restarts of little data are run together.
     max_iter : int, default=1000
         Largest number of EM steps. In ``fit_each``, models that are done leave the batch.
     tol : float, default=1e-5
@@ -52,6 +53,8 @@ class MixtureEstimator(LeafEstimator):
     init : {"auto", "kmeans", "random"} or Mixture, default="auto"
         First guess: clusters of points, or the assignment of each point to the nearest of random ones. "auto" is kmeans
         for vectors, and random weights for symbols, which have no distances. A ``Mixture`` is started from as it is.
+        A point has a share in every cluster, by its distance from their centres relative to the mean distance from a
+        point to its own, over all channels: few points in many channels start with almost equal shares.
     random_state : int, RandomState instance or None, default=None
         Seed. Random numbers depend on it and, in ``fit_each``, on the content of each bag, never on its place in the
         list; None counts as 0, so that fits are reproducible.

@@ -72,7 +72,8 @@ def _runs(problem: Problem, limits: Limits, packed: Packed, keys: list[Keys], ow
         return _split(climb(problem.steps(many, True), limits, guess, many, True), count, n)
     guesses = [problem.guess(packed, key, False) for key in keys]
     repeats = _Repeats(problem.steps(packed, False), count)
-    run = climb(repeats.steps(), limits, type(guesses[0]).stack(guesses), Repeated(packed, count), True)
+    data: Any = Repeated(packed, count)
+    run = climb(repeats.steps(), limits, type(guesses[0]).stack(guesses), data, True)
     runs = _split(run, count, 1)
     return [one._replace(history=trace[: one.n_iter[0] + 1]) for one, trace in zip(runs, repeats.traces)]
 
@@ -164,7 +165,7 @@ def _lone(steps: Steps, run: Run, packed: Packed, own: bool) -> list[list[Lone]]
     stack = type(run.models[0]).stack(run.models)
     directions = steps.at_floor(stack if own else run.models[0])
     directions = directions if own else directions[None]
-    floor = directions.any(axis=-1)
+    floor = np.asarray(directions.any(axis=-1))
     found: list[list[Lone]] = [[] for _ in run.models]
     flat = directions.reshape(len(directions), -1)
     suspect = np.flatnonzero(flat.any(axis=1) & ~flat.all(axis=1))  # all that is at the floor are data that do not vary
@@ -190,9 +191,9 @@ def warn_lone(run: Run, names: tuple[str, ...], limits: Limits, objects: NDArray
     whose = "" if objects is None else f" of the model of object {objects[index]}"
     more = f" ({len(found)} such in {models} of {len(run.models)} models)" if len(found) > 1 else ""
     warnings.warn(
-        f"{limits.who}: {where}{whose} rests on an effective number of {first.count:.2g} observations, with a variance "
-        f"at the floor{more}. Its likelihood is as high as the floor is low, and says nothing of the data. Look for an "
-        f"outlier, lower the number of {names[len(first.place) - 1]}s, raise the floor, or use a prior "
+        f"{limits.who}: {where}{whose} rests on an effective number of {first.weight:.2g} observations, with a "
+        f"variance at the floor{more}. Its likelihood is as high as the floor is low, and says nothing of the data. "
+        f"Look for an outlier, lower the number of {names[len(first.place) - 1]}s, raise the floor, or use a prior "
         "(GaussianEstimator(estimate='map')).",
         ConvergenceWarning,
         stacklevel=3,
