@@ -142,7 +142,9 @@ class LeafEstimator(ModelEstimator):
                 if name not in _arrays(part):
                     whole[name] = value
                     continue
-                whole.setdefault(name, np.empty((packed.n_objects, *value.shape[1:])))[some] = value
+                if name not in whole:
+                    whole[name] = np.empty((packed.n_objects, *value.shape[1:]))
+                whole[name][some] = value
         return type(part)._restore(*(whole[name] for name in part._fields))
 
     def maximize(self, statistics: Statistics) -> Any:
