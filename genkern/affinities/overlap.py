@@ -76,11 +76,11 @@ def overlap(p: Floats, q: Floats, power: float) -> Floats:
             left = _powers(p[part], power)
             sums[part] = inner_products(left, left if q is p else _powers(q[part], power))
         return sums
-    left = thin_rows(p, power)
-    right = left if q is p else None if left is None else thin_rows(q, power)
-    if left is not None and right is not None:
+    thin = thin_rows(p, power)
+    other = thin if q is p or thin is None else thin_rows(q, power)
+    if thin is not None and other is not None:
         for rows in _tiles(sums):
-            sums[rows] = left.products(right, rows)
+            sums[rows] = thin.products(other, rows)
         return sums
     for rows in _tiles(p):
         first = _powers(p[rows], power)

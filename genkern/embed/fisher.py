@@ -85,10 +85,11 @@ class FisherScore(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    The root W keeps column j as close as possible to parameter j (``whitening.inverse_root``), so that
-    features carry the names of parameters. Parameters without information (a probability of one, a state that
-    is never visited) and, in ratio coordinates, those of infinite information (a probability of zero) have zero
-    columns.
+    The root W keeps column j as close as possible to parameter j (``whitening.inverse_root``), so that features carry
+    the names of parameters. Rows of probabilities have theirs in closed form, in softmax coordinates the Pearson
+    residual :math:`(n_k - N p_k) / \sqrt{c\, p_k}`, at a cost linear in the alphabet. Parameters without information (a
+    probability of one, a state that is never visited) and, in ratio coordinates, those of infinite information (a
+    probability of zero) have zero columns.
 
     At a maximum of the likelihood the scores of the training objects sum to zero, so that training and new objects
     differ in law; visits do not have this defect, which is why they help learners. ``BlockNormalizer`` brings the

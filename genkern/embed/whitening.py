@@ -116,8 +116,8 @@ def restrict(blocks: InformationBlocks, source: NDArray[np.int64], count: int) -
         if own.all():
             kept.append((columns, matrix))
         elif own.any():
-            lean = isinstance(matrix, LeanInformation)
-            kept.append((columns[own], matrix.take(own) if lean else matrix[np.ix_(own, own)]))
+            part = matrix.take(own) if isinstance(matrix, LeanInformation) else matrix[np.ix_(own, own)]
+            kept.append((columns[own], part))
     return kept
 
 

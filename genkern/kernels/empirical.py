@@ -108,9 +108,9 @@ class EmpiricalMean(Kernel):
             return products.cross(first, tensor_features(y.values, y.offsets, m, k, members, lam))
         codes = x.values if y is None else np.concatenate([x.values, y.values])
         used, place = np.unique(codes, return_inverse=True)  # similarities of the codes that occur, not of all
-        first, second = np.split(place.astype(np.int32), [len(x.values)])
-        other = None if y is None else (second, y.offsets)
-        return word_means((first, x.offsets), other, k, symbol_similarity(members[used], lam))
+        left, right = np.split(place.astype(np.int32), [len(x.values)])
+        other = None if y is None else (right, y.offsets)
+        return word_means((left, x.offsets), other, k, symbol_similarity(members[used], lam))
 
     def _values_diag(self, X: Sequences) -> Floats:
         return np.array([self._values(X[i : i + 1], None)[0, 0] for i in range(X.shape[0])])

@@ -153,6 +153,8 @@ class Model:
         return members
 
 
+LARGE = 1 << 24  # bytes from which it is worth looking whether arrays lie side by side already
+
 AnyModel = TypeVar("AnyModel", bound=Model)
 
 
@@ -233,13 +235,24 @@ def _unstacked(value: Any, n: int) -> Any:
     return [value[i, ...] for i in range(n)] if isinstance(value, np.ndarray) else [value] * n
 
 
+def _rejoined(values: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return arrays as one, without a copy if they are what ``unstack`` made of one."""
+    first, step = values[0], values[0].nbytes
+    address = first.__array_interface__["data"][0]
+    for i, value in enumerate(values):
+        together = value.base is not None and value.base is first.base and value.dtype == first.dtype
+        if not (together and value.flags.c_contiguous and value.__array_interface__["data"][0] == address + i * step):
+            return np.stack(values)
+    return np.lib.stride_tricks.as_strided(first, (len(values), *first.shape), (step, *first.strides), writeable=False)
+
+
 def _stacked(values: list[Any], name: str, shared: bool) -> Any:
     first = values[0]
     if isinstance(first, np.ndarray):
         shapes = {value.shape for value in values}
         if len(shapes) > 1:
             raise ValueError(f"Only models of equal shapes can be stacked. Got '{name}' of shapes {sorted(shapes)}.")
-        return np.stack(values)
+        return _rejoined(values) if len(values) * first.nbytes > LARGE else np.stack(values)
     if isinstance(first, Model) and not shared:
         return type(first).stack(values)
     if type(first) is tuple:

@@ -17,6 +17,7 @@ from genkern.models.leaf import Leaf
 from genkern.objects import Packed, remember_width
 from genkern.validation import Floats, check_option
 
+WIDE = 1 << 22  # numbers of the parameters that are fitted at a time
 ESTIMATES = ("ml", "map", "predictive")
 
 
@@ -183,9 +184,28 @@ class LeafEstimator(ModelEstimator):
 
     def fit_each(self, X: Any) -> list[Any]:
         """Return one model per bag."""
-        stack = self._fit_packed(self.pack(X, sequences=False), own=True)
-        members: list[Any] = stack[:, 0].unstack()
+        members: list[Any] = self._fit_own(self.pack(X, sequences=False)).unstack()
         return members
+
+    def _fit_own(self, packed: Packed) -> Any:
+        """Return a stack of batch (n_objects,); the work on long rows is done for some objects at a time."""
+        width = packed.values.shape[-1] if packed.alphabet is None else packed.alphabet.size
+        step = max(1, WIDE // width)
+        if packed.n_objects <= step:
+            return self._fit_packed(packed, own=True)[:, 0]
+        whole: dict[str, Any] = {}
+        for low in range(0, packed.n_objects, step):
+            some = slice(low, min(low + step, packed.n_objects))
+            part = _counted_from_zero(self, packed, some)
+            for name in part._fields:
+                value = getattr(part, name)
+                if name not in _arrays(part):
+                    whole[name] = value
+                    continue
+                if name not in whole:
+                    whole[name] = np.empty((packed.n_objects, *value.shape[1:]))
+                whole[name][some] = value
+        return type(part)._restore(*(whole[name] for name in part._fields))
 
     def maximize(self, statistics: Statistics) -> Any:
         """Return the model from the statistics of bags under another, summed over their leading axis."""
@@ -262,3 +282,12 @@ def one_hot(labels: NDArray[np.int64], n: int) -> Floats:
     weights = np.zeros((len(labels), n))
     weights[np.arange(len(labels)), labels] = 1.0
     return weights
+
+
+def _counted_from_zero(estimator: LeafEstimator, packed: Packed, some: slice) -> Any:
+    """Return the stack fitted to each of some objects; errors count objects as the caller does."""
+    try:
+        return estimator._fit_packed(packed.take(some), own=True)[:, 0]
+    except ValueError:
+        estimator._fit_packed(packed.take(slice(0, some.stop)), own=True)
+        raise

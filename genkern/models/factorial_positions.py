@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from genkern.core import factorial as core
 from genkern.models.factorial_evidence import chains_of, moments, observe
@@ -45,19 +44,25 @@ def _filter(model: Any, evidence: Any) -> Floats:
     indicators[np.arange(len(states))[:, None], states] = 1.0
     squares = np.einsum("si,mij,sj->ms", indicators, evidence.quadratic, indicators)
     with np.errstate(divide="ignore"):
-        starts = [np.log(part) for part in model.starts]
-        belief = np.sum([part[states[:, c] - shifts[c]] for c, part in enumerate(starts)], axis=0)
-    logs, step = np.empty(len(evidence.linear)), max(1, BLOCK // len(states))
-    for low in range(0, len(logs), step):
-        some = slice(low, low + step)
-        table = evidence.constant[some, None] + evidence.linear[some] @ indicators.T
-        table -= 0.5 * squares[evidence.pattern[some]]
+        starts, steps = ([np.log(part) for part in parts] for parts in (model.starts, model.transitions))
+    belief = np.sum([part[states[:, c] - shifts[c]] for c, part in enumerate(starts)], axis=0)
+    logs, some = np.empty(len(evidence.linear)), max(1, BLOCK // len(states))
+    for low in range(0, len(logs), some):
+        part = slice(low, low + some)
+        table = evidence.constant[part, None] + evidence.linear[part] @ indicators.T
+        table -= 0.5 * squares[evidence.pattern[part]]
         for t, row in enumerate(table, start=low):
-            belief = belief + row
-            logs[t] = logsumexp(belief)
-            joint = np.exp(belief - logs[t]).reshape(sizes)
-            for matrix in model.transitions:  # each turns the first axis into the last
-                joint = np.tensordot(joint, matrix, axes=(0, 0))
-            with np.errstate(divide="ignore"):
-                belief = np.log(joint.ravel())
+            logs[t] = _log_sum((belief + row)[:, None])[0]
+            belief = belief + row - logs[t]
+            for matrix in steps:  # each turns the first axis of the joint states into the last
+                joint = belief.reshape(len(matrix), 1, -1) + matrix[:, :, None]
+                belief = _log_sum(joint).T.ravel()
     return logs
+
+
+def _log_sum(table: Floats) -> Floats:
+    """Return the logarithm of the sum of exponentials over the first axis, -inf where all are."""
+    peak = table.max(axis=0)
+    peak[peak == -np.inf] = 0.0
+    with np.errstate(divide="ignore"):
+        return peak + np.log(np.exp(table - peak).sum(axis=0))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genkern.validation import Floats
 
 LOG_2PI = float(np.log(2.0 * np.pi))
+SETTLED = 4.0 * float(np.finfo(np.float64).eps)  # relative change of a covariance that has come to rest
 
 
 class Directions(NamedTuple):
@@ -32,8 +34,8 @@ def position_derivatives(systems: Any, values: Floats) -> tuple[Floats, dict[str
         \dot l &= -\tfrac12 \mathrm{tr}\, S^{-1} \dot S + \tfrac12 (S^{-1} v)^T \dot S S^{-1} v - v^T S^{-1} \dot v, \\
         \dot K &= (\dot P C^T + P \dot C^T - K \dot S) S^{-1}
 
-    so that time is linear in T. Channels that are missing (NaN) are left out of C, R and v. Derivatives by covariances
-    are by every entry, as those of ``LDS.statistics``.
+    so that time is linear in T; once covariances rest, only means go on. Channels that are missing (NaN) are left out
+    of C, R and v. Derivatives by covariances are by every entry, as those of ``LDS.statistics``.
 
     Parameters
     ----------
@@ -42,64 +44,76 @@ def position_derivatives(systems: Any, values: Floats) -> tuple[Floats, dict[str
     values : (T, d)
         One series.
     """
-    A, C, Q, R, mean, cov = (part[0] for part in systems)
     moves = _directions(systems)
-    dmean, dcov = moves.initial_mean, moves.initial_cov
-    logs, slopes = np.empty(len(values)), np.empty((len(values), len(dmean)))
+    mean, dmean = systems.mean[0], moves.initial_mean
+    cov, dcov = systems.cov[0], moves.initial_cov
+    A, dA = systems.A[0], moves.transition
+    logs, slopes = np.zeros(len(values)), np.zeros((len(values), len(dmean)))
+    present = ~np.isnan(values)
+    step: Step | None = None
     for t, x in enumerate(values):
-        seen = ~np.isnan(x)
-        if seen.any():
-            step = _update(x[seen], C[seen], R[np.ix_(seen, seen)], mean, cov)
-            moved = moves.observation[:, seen], moves.obs_cov[:, seen][:, :, seen]
-            slopes[t], dmean, dcov = _move_update(step, *moved, mean, cov, dmean, dcov)
-            logs[t], mean, cov = step.log, step.mean, step.cov
-        else:
-            logs[t], slopes[t] = 0.0, 0.0
-        half = moves.transition @ cov @ A.T
-        dmean = moves.transition @ mean + dmean @ A.T
-        dcov = half + np.swapaxes(half, 1, 2) + A @ dcov @ A.T + moves.state_cov
-        mean, cov = A @ mean, A @ cov @ A.T + Q
+        same = step is not None and step.settled and np.array_equal(present[t], present[t - 1])
+        if step is None or not same:
+            step = _step(systems, moves, present[t], cov, dcov)
+            cov, dcov = step.cov, step.d_cov
+        if step.channels.size:
+            gap, dgap = x[step.channels] - step.C @ mean, -step.d_observation @ mean - dmean @ step.C.T
+            white = step.inverse @ gap
+            logs[t] = step.constant - 0.5 * (gap @ white)
+            slopes[t] = 0.5 * (step.d_spread @ (np.outer(white, white) - step.inverse).ravel()) - dgap @ white
+            mean, dmean = mean + step.gain @ gap, dmean + step.d_gain @ gap + dgap @ step.gain.T
+        mean, dmean = A @ mean, dA @ mean + dmean @ A.T
     return logs, _blocks(systems, slopes)
 
 
-class Update(NamedTuple):
-    """One step of the filter: the seen part of C, gain K, S^{-1}, v, and what is known after it."""
+class Step(NamedTuple):
+    """One step of the filter, but for what depends on the observation; ``settled`` if the next one is the same.
 
+    The observed channels, their C, K, :math:`S^{-1}`, the logarithm of the normaliser, the covariance before the next
+    observation, and what the directions move: C (D, d, n), S (D, d d), K (D, n, d) and that covariance (D, n, n).
+    """
+
+    channels: NDArray[np.int64]
     C: Floats
     gain: Floats
     inverse: Floats
-    gap: Floats
-    log: float
-    mean: Floats
+    constant: float
     cov: Floats
+    d_observation: Floats
+    d_spread: Floats
+    d_gain: Floats
+    d_cov: Floats
+    settled: bool
 
 
-def _update(x: Floats, C: Floats, R: Floats, mean: Floats, cov: Floats) -> Update:
-    spread = C @ cov @ C.T + R
-    inverse = np.linalg.inv(spread)
-    inverse = 0.5 * (inverse + inverse.T)
-    gap, gain = x - C @ mean, cov @ C.T @ inverse
-    log = -0.5 * (np.linalg.slogdet(spread)[1] + gap @ inverse @ gap + len(x) * LOG_2PI)
-    after = cov - gain @ spread @ gain.T
-    return Update(C, gain, inverse, gap, float(log), mean + gain @ gap, 0.5 * (after + after.T))
-
-
-def _move_update(
-    step: Update, dC: Floats, dR: Floats, mean: Floats, cov: Floats, dmean: Floats, dcov: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Return the derivatives (D,) of the log density, and (D, n), (D, n, n) of the moments after the step."""
-    C, K, inverse = step.C, step.gain, step.inverse
+def _step(systems: Any, moves: Directions, seen: NDArray[np.bool_], cov: Floats, dcov: Floats) -> Step:
+    """Return the step from covariance (n, n), moved by (D, n, n), before an observation of some channels."""
+    A, Q = systems.A[0], systems.Q[0]
+    C, dC = systems.C[0][seen], moves.observation[:, seen]
     half = dC @ cov @ C.T
-    dS = half + np.swapaxes(half, 1, 2) + C @ dcov @ C.T + dR
-    dgap = -dC @ mean - dmean @ C.T
-    white = inverse @ step.gap
-    slopes = 0.5 * np.einsum("kij,ij->k", dS, np.outer(white, white) - inverse) - dgap @ white
-    dK = (dcov @ C.T + cov @ np.swapaxes(dC, 1, 2) - K @ dS) @ inverse
-    after = dmean + dK @ step.gap + dgap @ K.T
-    # P - K S K^T: with K S = P C^T its derivative is that of P less what K and C P move.
-    cross = dK @ (C @ cov)
-    kept = dcov - cross - K @ (dC @ cov + C @ dcov)
-    return slopes, after, 0.5 * (kept + np.swapaxes(kept, 1, 2))
+    S = C @ cov @ C.T + systems.R[0][np.ix_(seen, seen)]
+    dS = half + np.swapaxes(half, 1, 2) + C @ dcov @ C.T + moves.obs_cov[:, seen][:, :, seen]
+    inverse = np.linalg.inv(S)
+    inverse = 0.5 * (inverse + inverse.T)
+    gain = cov @ C.T @ inverse
+    dgain = (dcov @ C.T + cov @ np.swapaxes(dC, 1, 2) - gain @ dS) @ inverse
+    after, dafter = _symmetric(cov - gain @ C @ cov), _symmetric(dcov - dgain @ C @ cov - gain @ (dC @ cov + C @ dcov))
+    turned = moves.transition @ after @ A.T
+    new = _symmetric(A @ after @ A.T + Q)
+    dnew = turned + np.swapaxes(turned, 1, 2) + A @ dafter @ A.T + moves.state_cov
+    constant = -0.5 * (float(np.linalg.slogdet(S)[1]) + len(S) * LOG_2PI)
+    settled = _alike(new, cov) and _alike(dnew, dcov)
+    channels = np.flatnonzero(seen)
+    return Step(channels, C, gain, inverse, constant, new, dC, dS.reshape(len(dS), -1), dgain, dnew, settled)
+
+
+def _symmetric(table: Floats) -> Floats:
+    return 0.5 * (table + np.swapaxes(table, -1, -2))
+
+
+def _alike(new: Floats, old: Floats) -> bool:
+    """Say whether a covariance, or how it moves, has come to rest but for rounding."""
+    return bool(np.abs(new - old).max(initial=0.0) <= SETTLED * np.abs(old).max(initial=0.0))
 
 
 def _directions(systems: Any) -> Directions:

@@ -14,7 +14,7 @@ from genkern.core import gaussian as core
 from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.gaussian import Gaussian
 from genkern.models.graph import Graph, make_graph, pack_rows, unique_patterns
-from genkern.models.lean_information import InformationBlocks
+from genkern.models.lean_information import Information, InformationBlocks
 from genkern.objects import Packed
 from genkern.validation import Floats, check_array, check_int, check_option
 
@@ -307,7 +307,7 @@ class LinearGaussianNet(Model):
         self._require_single("information")
         mean, cov = self.joint()
         draws = float(np.mean(np.asarray(lengths)))
-        blocks = []
+        blocks: list[Information] = []
         for part in self.parts():
             part.noise._refuse_singular()
             design = np.append(mean[part.above], 1.0)
