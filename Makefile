@@ -3,13 +3,30 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check bench slow clean
+LOWEST := .venv-lowest/bin
+LOWEST_READY := .venv-lowest/.ready
+# What touches other packages most, in a few seconds each without compilation.
+QUICK := $(addprefix tests/test_,$(addsuffix .py,package objects alphabets store serialize explain \
+	models_multinomial kernels learn_ridge learn_logistic embed_spectrum plots))
+PYTEST := -m pytest -q -n auto --dist loadfile -m "not slow"
+
+.PHONY: demo test test-lowest test-lowest-quick check bench slow clean
 
 demo: $(READY)
 	$(BIN)/genkern demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow"
+	$(BIN)/python $(PYTEST)
+
+# The suite with the lowest versions that pyproject.toml allows, and a quick part of it for continuous integration: the
+# whole suite is collected, some of it run, one file of it compiled.
+test-lowest: $(LOWEST_READY)
+	$(LOWEST)/python $(PYTEST)
+
+test-lowest-quick: $(LOWEST_READY)
+	$(LOWEST)/python -m pytest -qq --collect-only
+	NUMBA_DISABLE_JIT=1 $(LOWEST)/python $(PYTEST) $(QUICK)
+	$(LOWEST)/python -m pytest -q tests/test_core_products.py
 
 slow: $(READY)
 	$(BIN)/python -m pytest -q -m slow
@@ -28,5 +45,11 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	touch $@
 
+$(LOWEST_READY): pyproject.toml tests/lowest.py
+	test -x $(LOWEST)/python || $(PYTHON) -m venv .venv-lowest
+	$(PYTHON) tests/lowest.py > .venv-lowest/constraints.txt
+	$(LOWEST)/python -m pip install --quiet --disable-pip-version-check -e ".[test]" -c .venv-lowest/constraints.txt
+	touch $@
+
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -41,7 +41,8 @@ LARGEST_HEADER = 2**26  # bytes of JSON: its objects take many times as much mem
 DEEPEST = 64  # values within values
 LARGEST_INT = 1024  # bits
 PLAIN_TYPES = re.compile(r"[|]b1|[|][iu]1|<[iu][248]|<f[248]|<U[1-9][0-9]{0,8}")
-HOMES = ("genkern.models.", "genkern.objects")  # modules of public names whose classes are values
+OWN = ("genkern.models.", "genkern.coding")  # modules whose classes are named without them
+HOMES = ("genkern.models.", "genkern.objects")  # and those from which public names are imported
 
 AnyClass = TypeVar("AnyClass", bound=type)
 
@@ -115,8 +116,8 @@ def _checksum(body: Any) -> bytes:
 
 
 def _name_of(cls: type) -> str:
-    """Return the name of a class: short for those of this package, with the module for others."""
-    return cls.__name__ if cls.__module__.startswith("genkern.") else f"{cls.__module__}.{cls.__qualname__}"
+    """Return the name of a class: short for the package's models and alphabets, with the module for all others."""
+    return cls.__name__ if cls.__module__.startswith(OWN) else f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _find(name: Any) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import warnings
+from contextlib import contextmanager
 
 import numpy as np
 from scipy import stats
@@ -10,6 +12,14 @@ from scipy import stats
 from genkern.models.categorical import Categorical
 from genkern.models.gaussian import Gaussian
 from genkern.models.hmm import HMM
+
+
+@contextmanager
+def hmmlearn_as_it_is():
+    """Let hmmlearn set the shapes of arrays, of which newer NumPy warns: that is not ours to mend."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Setting the shape on a NumPy array", DeprecationWarning, r"hmmlearn\.")
+        yield
 
 
 def rows(rng, *shape, zeros=0.0):

@@ -27,6 +27,7 @@ from genkern import (
     check_score,
 )
 from genkern.core import newton
+from tests.cases import hmmlearn_as_it_is
 from tests.cases_families import ESTIMATORS, random_family, random_family_hmm, random_points
 
 FAMILIES = tuple(ESTIMATORS)
@@ -363,7 +364,8 @@ def test_poisson_hmms_are_those_of_hmmlearn():
     other = hmmlearn.PoissonHMM(2, n_iter=15, tol=-np.inf, init_params="", params="stl")  # all steps, as ours
     other.startprob_, other.transmat_, other.lambdas_ = model.start, model.transitions, model.emissions.rate
     np.testing.assert_allclose(model.log_prob(X).sum(), other.score(np.concatenate(X), [30] * 5), rtol=1e-12)
-    other.fit(np.concatenate(X), [30] * 5)
+    with hmmlearn_as_it_is():
+        other.fit(np.concatenate(X), [30] * 5)
     ours = HMMEstimator(2, PoissonEstimator("ml"), init=model, pseudocount=0.0, max_iter=15, tol=0.0).fit(X).model_
     np.testing.assert_allclose(ours.emissions.rate, other.lambdas_, rtol=1e-8)
     np.testing.assert_allclose(ours.transitions, other.transmat_, rtol=1e-8)

@@ -19,6 +19,7 @@ from genkern import (
     HMMEstimator,
     KDEEstimator,
     LDSEstimator,
+    MarkovChain,
     MarkovChainEstimator,
     MixtureEstimator,
     Posterior,
@@ -238,6 +239,14 @@ def test_models_of_users_are_values():
     assert loads(dumps([Coin(0.25)])) == [Coin(0.25)]
     with pytest.raises(UnreadableError, match="no such side"):
         loads(dumps(Coin._restore(0.5)))
+
+
+def test_a_class_of_the_same_name_takes_no_place():
+    chain = ZOO["MarkovChain"]
+    for module in ("genkern.embed.positions", "elsewhere"):
+        twin = type("MarkovChain", (MarkovChain,), {"__module__": module})
+        assert type(loads(dumps(chain))) is MarkovChain
+        assert type(loads(dumps(twin(chain.start, chain.transitions)))) is twin
 
 
 def test_a_class_that_is_gone_is_named():

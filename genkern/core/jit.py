@@ -2,7 +2,7 @@
 
 Numba notices an edit of the decorated function's own file but not of a callee in another one. So the compiled code
 of a file lies in a directory named by a digest of that file and of all those in ``core/`` that it imports, directly or
-not: an edit opens fresh ones for the files that it can reach, and for no others.
+not (and of the version of Numba): an edit opens fresh ones for the files that it can reach, and for no others.
 They lie under ``NUMBA_CACHE_DIR`` if that is set, else in the user's cache directory, else in a temporary one.
 
 Whoever can write there can make us run any code: what Numba keeps is loaded as pickles and machine code. So a directory
@@ -149,7 +149,7 @@ def _tell(dangers: list[str], found: Path | None) -> None:
 @cache
 def source_digest(module: str) -> str:
     """Return a short hexadecimal digest of the sources on which compiled code of a module of this package depends."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(numba.__version__.encode())  # versions would overwrite each other's code
     for name in sorted(_reached(module)):
         digest.update(name.encode() + b"\0" + _source(name).encode())
     return digest.hexdigest()[:16]
