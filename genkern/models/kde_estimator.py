@@ -69,7 +69,8 @@ class KDEEstimator(ModelEstimator):
     are highest decide. Likelihood weighs all points alike. Of the 94 species of New South Wales and the Wet Tropics in
     Elith et al. (2020), least squares end at the lower bound for 27 and likelihood for one; the mean log density of
     presences left out (five folds, species with ten or more) is -49.7 and -37.4 by least squares, -1.2 and -23.3 by
-    likelihood, -1.5 and -24.1 by Silverman's rule. Likelihood is drawn to large h by far outliers; "silverman" is then an alternative.
+    likelihood, -1.5 and -24.1 by Silverman's rule. Likelihood is drawn to large h by far outliers; "silverman" is
+    then an alternative.
 
     One point, or points that are all equal, say nothing about h: they need a number.
 
