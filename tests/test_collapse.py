@@ -105,6 +105,7 @@ def test_the_objective_never_falls_from_a_softened_start(missing):
 
 
 OUTLIER = np.concatenate([np.random.default_rng(0).normal(size=(30, 1)), [[1000.0]]])
+CLUSTERS = np.concatenate([OUTLIER[:-1], 8.0 + OUTLIER[:-1]])
 
 
 def test_a_component_on_an_outlier_is_named():
@@ -113,11 +114,11 @@ def test_a_component_on_an_outlier_is_named():
         model = MixtureEstimator(2).fit(OUTLIER).model_
     assert smallest_count(model, OUTLIER) == pytest.approx(1.0, abs=0.01)
     with pytest.warns(ConvergenceWarning, match=r"component \d of the model of object 1 rests on"):
-        MixtureEstimator(2).fit_each([OUTLIER[:-1], OUTLIER])
+        MixtureEstimator(2).fit_each([CLUSTERS, OUTLIER])
     with pytest.warns(ConvergenceWarning, match=r"HMMEstimator: state \d rests on .* number of states"):
         HMMEstimator(2).fit([OUTLIER])
     with pytest.warns(ConvergenceWarning, match=r"HMMEstimator: state \d of the model of object 1 rests on"):
-        HMMEstimator(2).fit_each([OUTLIER[:-1], OUTLIER])
+        HMMEstimator(2).fit_each([CLUSTERS, OUTLIER])
     with pytest.warns(ConvergenceWarning, match=r"HMMEstimator: state 0, component \d rests on .* of components"):
         HMMEstimator(1, MixtureEstimator(2)).fit([OUTLIER])
 
@@ -155,3 +156,21 @@ def test_the_best_of_restarts_is_not_the_collapse(monkeypatch):
         starts = iter(order)
         monkeypatch.setattr(MixtureEstimator, "_guess", lambda self, packed, keys, own, starts=starts: next(starts))
         assert smallest_count(estimator.fit(points).model_, points) > 10.0
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "isotropic", "full"])
+def test_an_outlier_does_not_raise_the_floor_of_other_states(covariance):
+    rng = np.random.default_rng(3)
+    points = np.concatenate([rng.normal(size=(40, 2)), 8.0 + rng.normal(size=(40, 2)), [[1e6, -1e6]]])
+    with pytest.warns(ConvergenceWarning, match="rests on an effective number of 1 observations"):
+        model = MixtureEstimator(3, GaussianEstimator(covariance), n_init=5, random_state=0).fit(points).model_
+    middle = np.sort(model.components.mean[:, 0])
+    np.testing.assert_allclose(middle, [0.0, 8.0, 1e6], atol=0.6)
+    # The floor: that of the middle 80 %, not a thousandth of 1e10.
+    expected = 1e-3 * ((np.quantile(points, 0.9, axis=0) - np.quantile(points, 0.1, axis=0)) / 2.5631) ** 2
+    lone = model.components[int(np.argmax(model.components.mean[:, 0]))]
+    np.testing.assert_allclose(lone.variances, expected.mean() if covariance == "isotropic" else expected, rtol=1e-4)
+    each = MixtureEstimator(3, GaussianEstimator(covariance), n_init=5, random_state=0).fit_each([points[:80], points])[
+        1
+    ]
+    np.testing.assert_allclose(np.sort(each.components.mean[:, 0]), [0.0, 8.0, 1e6], atol=0.6)

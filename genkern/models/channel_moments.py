@@ -11,6 +11,9 @@ from genkern.validation import Floats
 
 CLEAR = 1e-20  # variance, in units of the mean square, that is certainly no rounding
 INSIDE = (1e-290, 1e300)  # variances that have lost nothing to the bounds of float64
+FAR = 16.0  # squared deviation of an outlier, in units of the variance
+MIDDLE = (0.1, 0.9)  # quantiles between which there are none
+WIDTH = 2.5631031310892007  # of the standard normal law between those
 
 
 def moments(packed: Packed, own: bool) -> tuple[Floats, Floats]:
@@ -32,6 +35,27 @@ def scales(packed: Packed, own: bool, mean: Floats, variance: Floats) -> Floats:
     if not clear.all():
         odd = ~clear.all(axis=1)
         out[odd] = np.where(clear[odd], out[odd], channel_scales(packed.take(odd) if own else packed, own))
+    return out
+
+
+def without_outliers(packed: Packed, own: bool, mean: Floats, variance: Floats) -> Floats:
+    """Return the variances (G, d), but of channels with outliers that of a normal law with the same middle values.
+
+    An outlier has a share in the variance that grows with its square. What is small beside that may be large beside all
+    other values. Where the middle values are all the same, the variance stays.
+    """
+    starts = packed.offsets[:-1] if own else packed.offsets[:1]
+    ends = packed.offsets[1:] if own else packed.offsets[-1:]
+    gaps = packed.values - np.repeat(mean, ends - starts, axis=0)
+    with np.errstate(over="ignore"):
+        squares = np.fmax.reduceat(gaps**2, starts, axis=0)
+        far = (squares > FAR * variance) & _clear(mean, variance)
+    out = variance.copy()
+    for i, c in np.argwhere(far).tolist():
+        column = packed.values[starts[i] : ends[i], c]
+        low, high = np.quantile(column[~np.isnan(column)], MIDDLE)
+        if high > low:
+            out[i, c] = min(variance[i, c], float((high - low) / WIDTH) ** 2)
     return out
 
 

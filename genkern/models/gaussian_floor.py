@@ -3,7 +3,8 @@ r"""Floors of Gaussian covariances, in units of the data.
 .. math:: \Sigma \succeq \mathrm{diag}(\epsilon_1, \dots, \epsilon_d), \qquad
    \epsilon_c = \max(\epsilon_{abs}, \epsilon_{rel}\, s_c^2)
 
-with the variance of channel c. Isotropic covariances have one floor, that of the mean variance over channels.
+with the variance of channel c, outliers left aside. Isotropic covariances have one floor, that of the mean variance
+over channels.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.models.channel_moments import moments, scales
+from genkern.models.channel_moments import moments, scales, without_outliers
 from genkern.models.floors import ROUNDING
 from genkern.models.gaussian import Gaussian
 from genkern.objects import Packed
@@ -104,8 +105,10 @@ def _units(packed: Packed, own: bool, form: str) -> Floats:
     mean, variance = moments(packed, own)
     found = scales(packed, own, mean, variance)
     _refuse_tiny(found, own)
+    instead = variance < 0.5 * found  # what stands for none
+    found = np.where(instead, found, without_outliers(packed, own, mean, found))
     if form == "isotropic":
-        found = _mean_unit(np.where(variance < 0.5 * found, 0.0, variance), found)  # without what stands for none
+        found = _mean_unit(np.where(instead, 0.0, found), found)
     return found if own else found[0]
 
 
