@@ -162,15 +162,14 @@ def test_the_best_of_restarts_is_not_the_collapse(monkeypatch):
 def test_an_outlier_does_not_raise_the_floor_of_other_states(covariance):
     rng = np.random.default_rng(3)
     points = np.concatenate([rng.normal(size=(40, 2)), 8.0 + rng.normal(size=(40, 2)), [[1e6, -1e6]]])
+    estimator = MixtureEstimator(3, GaussianEstimator(covariance), n_init=5, random_state=0)
     with pytest.warns(ConvergenceWarning, match="rests on an effective number of 1 observations"):
-        model = MixtureEstimator(3, GaussianEstimator(covariance), n_init=5, random_state=0).fit(points).model_
+        model = estimator.fit(points).model_
     middle = np.sort(model.components.mean[:, 0])
     np.testing.assert_allclose(middle, [0.0, 8.0, 1e6], atol=0.6)
     # The floor: that of the middle 80 %, not a thousandth of 1e10.
     expected = 1e-3 * ((np.quantile(points, 0.9, axis=0) - np.quantile(points, 0.1, axis=0)) / 2.5631) ** 2
     lone = model.components[int(np.argmax(model.components.mean[:, 0]))]
     np.testing.assert_allclose(lone.variances, expected.mean() if covariance == "isotropic" else expected, rtol=1e-4)
-    each = MixtureEstimator(3, GaussianEstimator(covariance), n_init=5, random_state=0).fit_each([points[:80], points])[
-        1
-    ]
+    each = estimator.fit_each([points[:80], points])[1]
     np.testing.assert_allclose(np.sort(each.components.mean[:, 0]), [0.0, 8.0, 1e6], atol=0.6)

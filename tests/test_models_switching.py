@@ -220,7 +220,7 @@ def test_simulated_paths_follow_the_chain_and_the_systems():
 def test_information_has_the_moments_of_regimes_and_states():
     model, lengths = random_switching(np.random.default_rng(2), 2, 1, 1), np.array([3, 5])
     names = ("start", "row 0", "row 1", "A", "C", "Q", "R", "m", "P")
-    blocks = dict(zip(names, [block for _, block in model.information(lengths)]))
+    blocks = dict(zip(names, [np.asarray(block) for _, block in model.information(lengths)]))
     left, seen, firsts, looks, moves, leaves = [], [], [], [], [], []
     for T in lengths:
         for _, path, states in model.simulate(20_000, length=int(T), rng=1):
