@@ -146,11 +146,18 @@ def test_a_run_with_a_lone_component_loses_whatever_its_objective():
 
 
 def test_the_best_of_restarts_is_not_the_collapse(monkeypatch):
-    # Starts given by hand: one on an outlier, which has the higher likelihood, and one on two true clusters.
-    rng = np.random.default_rng(5)
-    points = np.concatenate([rng.normal(size=(20, 1)), 3.0 + rng.normal(size=(20, 1))])
-    collapse = Mixture([0.97, 0.03], Gaussian([[1.5], points[7]], [[4.0], [1e-3]]))
-    sound = Mixture([0.5, 0.5], Gaussian([[0.0], [3.0]], [[1.0], [1.0]]))
+    # Starts given by hand: one on a single point, which has the higher likelihood, and one on two true clusters.
+    rng, d = np.random.default_rng(5), 30
+    points = rng.normal(size=(40, d))
+    points[20:, 0] += 6.0
+    centres = np.zeros((2, d))
+    centres[1, 0] = 6.0
+    collapse = Mixture(
+        [0.97, 0.03], Gaussian(np.stack([points.mean(axis=0), points[7]]), [np.full(d, 4.0), [1e-3] * d])
+    )
+    sound = Mixture([0.5, 0.5], Gaussian(centres, np.ones((2, d))))
+    alone = [MixtureEstimator(2, init=start, max_iter=200).fit(points).history_[-1] for start in (collapse, sound)]
+    assert alone[0] > alone[1] + 10.0
     estimator = MixtureEstimator(2, n_init=2, max_iter=200)
     for order in ([collapse, sound], [sound, collapse]):
         starts = iter(order)
