@@ -189,7 +189,7 @@ def test_the_collapsed_bound_is_never_looser_than_the_mean_field() -> None:
 
 
 def test_normalised_bounds_above_one_are_said_to_be_so() -> None:
-    models = [far_apart(seed, (2, 3)) for seed in range(6)]
+    models = [far_apart(seed, (3, 3)) for seed in range(8)]
     exact = ProbabilityProduct(0.5, length=6).normalized()(models)
     assert exact.max() <= 1.0
     with pytest.warns(UserWarning, match=r"normalised values are above one, the largest is e\^.* method='exact'"):

@@ -19,8 +19,8 @@ from scipy.special import erfcx, i0e
 from genkern.affinities.how import Expected, Power
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
-from genkern.core.cancelling import LOG_2PI, log_gap, log_poisson_powers, stirling_rest
-from genkern.core.power_series import log_power_series
+from genkern.core.gamma_ratio import log_gap, stirling_rest
+from genkern.core.power_series import LOG_2PI, log_poisson_powers, log_power_series
 from genkern.models.bernoulli import Bernoulli
 from genkern.models.dirichlet import Dirichlet
 from genkern.models.exponential import Exponential

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ Ints = NDArray[np.int64]
 
 MAX_PAIRS = 1 << 14  # pairs of paths up to which the kernel is exact
 N_PATHS = 32  # paths of regimes drawn from each model
+KEPT = 512  # models whose paths are remembered
 JEBARA = "Jebara, Kondor & Howard (2004), section 5.1"
 
 
@@ -188,10 +190,13 @@ def _log_weights(model: SwitchingLDS, paths: Ints) -> Floats:
         return logs + np.log(model.transitions)[paths[:, :-1], paths[:, 1:]].sum(axis=1)
 
 
+@lru_cache(maxsize=KEPT)
 def _drawn(model: SwitchingLDS, length: int) -> Ints:
-    """Return paths (N, L), a function of the model alone."""
+    """Return paths (N, L), a function of the model alone, read-only."""
     rng = np.random.default_rng(int(model.digest[:16], 16))
-    return draw_paths(model.start, model.transitions, N_PATHS, length, rng)
+    paths = draw_paths(model.start, model.transitions, N_PATHS, length, rng)
+    paths.flags.writeable = False
+    return paths
 
 
 def _log_sum(logs: Floats) -> float:

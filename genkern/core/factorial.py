@@ -145,8 +145,9 @@ def _run(chains: Chains, evidence: Evidence, offsets: Ints, segment: Ints, by_po
     """Fill out by the scaled pass, and what is lost there, with log P = nan, in logarithms."""
     length, states = int(np.diff(offsets).max()), int(np.prod(chains.sizes))
     kept = length if len(out.start) else 2
-    shapes = (kept, states), (length, 2), (len(chains.sizes) + 1, states), (2, states), (3, states)
-    space = Space(*map(np.empty, shapes), np.zeros(max(int(np.max(chains.sizes)) ** 2, evidence.linear.shape[1])))
+    pairs = max(int(np.max(chains.sizes)) ** 2, evidence.linear.shape[1])
+    shapes = (kept, states), (length, 2), (len(chains.sizes) + 1, states), (2, states), (3, states), (pairs,)
+    space = Space(*map(np.zeros, shapes))
     lost = np.arange(len(offsets) - 1)
     for logs in (False, True):
         if len(lost):

@@ -78,6 +78,13 @@ def log1p_minus(u: ArrayLike) -> Floats:
     return np.where(near, 2.0 * r * tail - small * r, np.log1p(v) - v)
 
 
+def log_gap(u: ArrayLike, ratio: ArrayLike) -> Floats:
+    """Return log(r) - (r - 1) of ratios r, given u = r - 1 without cancellation."""
+    v = np.asarray(u, np.float64)
+    near = (v >= LOWEST) & (v <= HIGHEST)
+    return np.where(near, log1p_minus(np.where(near, v, 0.0)), np.log(np.where(near, 1.0, ratio)) - v)
+
+
 def deviance(k: ArrayLike, m: ArrayLike, gap: ArrayLike) -> Floats:
     """Return k log(k / m) - k + m >= 0 for k >= 0 and m > 0, given their difference k - m with all its digits."""
     found, expected = _both(k, m)

@@ -6,8 +6,24 @@ import math
 
 from genkern.core.jit import kernel
 from genkern.core.pairs_plain import log_or_never
+from genkern.core.pairs_psi import spread
 from genkern.core.pairs_steps import VANISHED, do_again, total
-from genkern.core.pairs_types import BOUND, DONE, EXPONENT, GROWTH, LOST, READY, REDO, RESULT, SPARE, UNIT
+from genkern.core.pairs_types import (
+    BOUND,
+    DONE,
+    EXPONENT,
+    GROWTH,
+    LEVEL,
+    LOST,
+    MARK,
+    READY,
+    REDO,
+    RESULT,
+    SLOPE,
+    SPARE,
+    UNIT,
+    WEAK,
+)
 from genkern.core.simd import (
     W,
     any_lane,
@@ -27,7 +43,10 @@ SETTLED = 1e-15  # the largest change of the normalised φ that counts as none
 GROWING = 1e-12  # relative growth of any one entry, however small, that forbids to stop: it may come to dominate
 NOTHING = 1e-300  # entries of the normalised φ below it are not looked at
 EVEN = 1e-14  # relative gap between two growths that are the same
-DOUBTFUL = -600.0  # log k relative to its bound below which entries of ψ that vanished may matter
+DOUBTFUL = -600.0  # log k relative to its bound below which what vanished may matter
+BEHIND = 100.0  # by so much φ may fall behind its bound before it is looked at for what may have vanished
+TOO_FAR = 250.0  # and behind by so much more than nothing is sure: what vanished may matter
+FAINT = 2.0**-400  # entries of φ beside their sum below which products of theirs may vanish
 LN2 = math.log(2.0)
 
 
@@ -118,9 +137,57 @@ def close(s, bound, room, remaining):
             log_k = log_or_never(value) + a[EXPONENT + k] * LN2
             if remaining > 0:
                 log_k += remaining * log_or_never(a[GROWTH + k])
-            if value < VANISHED or (a[LOST + k] > 0.0 and log_k < a[BOUND + k] + DOUBTFUL):
+            if value < VANISHED:
                 a[REDO + k] = 1.0
+            elif log_k < a[BOUND + k] + DOUBTFUL:
+                a[WEAK + k] = 1.0
             a[RESULT + k] = log_k
             a[DONE + k] = 1.0
         all_done &= a[DONE + k] > 0.0
     return all_done
+
+
+@kernel
+def is_behind(room, steps):
+    """Say whether φ may have fallen far behind what so many steps could have made of it since it was last looked at."""
+    x = room.numbers
+    fallen = (load(x, MARK) - load(x, EXPONENT)) * broadcast(LN2) + load(x, SLOPE) * broadcast(steps)
+    return any_lane(less(broadcast(BEHIND), fallen))
+
+
+@kernel
+def look(left, a, right, b, room, steps):
+    """Mark as lost the lanes where products that vanished in the last steps may come to matter.
+
+    What vanishes in a step is below 2^-1022 of about the largest sum that there may have been. It does not matter if
+    all entries of φ that can be reached are far above that: then each of them has incomparably more from elsewhere, now
+    and after all steps to come. Ones stand at left[a] and right[b] for states that can be reached.
+    """
+    x = room.numbers
+    s, low, one = total(room, room.phi), zero(), broadcast(1.0)
+    floor = s * broadcast(FAINT)
+    for i in range(room.rows):
+        p = broadcast(element(left, a + i))
+        for at in range(i * room.width, (i + 1) * room.width, W):
+            needed = p * load(right, b + at - i * room.width) * load(x, room.psi + at)
+            faint = select(less(zero(), needed), one, low)
+            low = select(less(load(x, room.phi + at), floor), faint, low)
+    low = low if room.lanes else spread(low, x, SPARE)
+    lost = load(x, LOST)
+    store(x, LOST, select(less(zero(), low), one, lost))
+    store(x, SPARE, s)
+    for k in range(W):
+        level = log_or_never(x[SPARE + k]) + x[EXPONENT + k] * LN2
+        if not x[LEVEL + k] + steps * x[SLOPE + k] - level < TOO_FAR:
+            x[LOST + k] = 1.0
+        x[LEVEL + k] = level
+    store(x, MARK, load(x, EXPONENT))
+
+
+@kernel
+def judge(room):
+    """Have the lanes done again where something was lost that may matter."""
+    x = room.numbers
+    spoilt = load(x, LOST) * load(x, WEAK)
+    store(x, REDO, maximum(load(x, REDO), spoilt))
+    store(x, WEAK, zero())
