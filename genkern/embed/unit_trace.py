@@ -9,6 +9,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from genkern.validation import check_bool
+
 CONSTANT = 1e-12  # relative spread below which features do not change but for rounding
 
 
@@ -61,7 +63,8 @@ class UnitTrace(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self
         """
         table: Any = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64)
-        mean = np.asarray(table.mean(axis=0)).ravel() if self.center else np.zeros(table.shape[1])
+        center = check_bool(self.center, "center", "UnitTrace")
+        mean = np.asarray(table.mean(axis=0)).ravel() if center else np.zeros(table.shape[1])
         if sparse.issparse(table):
             # Of entries that are zero only the mean remains.
             columns = table.tocsc()

@@ -21,9 +21,9 @@ from genkern.models.hmm import HMM, emission_blocks
 from genkern.models.hmm_start import Plan, allowed, check_start, first_guess, pack_for_start
 from genkern.models.mixture_estimator import MixtureEstimator
 from genkern.models.streams import Keys, derive, keys_of, seed_of
-from genkern.objects import Packed, kind_of, object_digests, remember_width
+from genkern.objects import Packed, kind_of, object_digests
 from genkern.progress import report
-from genkern.validation import Floats, check_int, check_number, check_option
+from genkern.validation import Floats, begin_fit, check_int, check_number, check_option
 
 FAMILIES = {**EMISSIONS, "mixture": MixtureEstimator}
 INITS = ("auto", "random", "segmental", "kmeans")
@@ -137,7 +137,7 @@ class HMMEstimator(ModelEstimator):
         self
         """
         self._check_parameters()
-        remember_width(self, X, reset=True)
+        begin_fit(self, X, y)
         emission = self._emission_for(X)
         packed = self._pack(emission, X)
         n = self._states(emission, packed, float(np.median(packed.lengths)))

@@ -15,7 +15,7 @@ from genkern.models.lds_start import first_guess, perturbed
 from genkern.models.lds_step import BOUND, Rules, log_prior, maximize
 from genkern.models.streams import Keys, derive
 from genkern.objects import Packed, pack_series
-from genkern.validation import check_int, check_number, check_option
+from genkern.validation import check_bool, check_int, check_number, check_option
 
 INITS = ("subspace", "pca")
 
@@ -141,6 +141,7 @@ class LDSEstimator(EMEstimator):
         check_int(self.n_states, "n_states", "LDSEstimator", 1)
         check_option(self.covariance, COVARIANCES, "covariance", "LDSEstimator")
         check_int(self.n_init, "n_init", "LDSEstimator", 1)
+        check_bool(self.stable, "stable", "LDSEstimator")
         check_int(self.max_iter, "max_iter", "LDSEstimator", 0)
         for name in ("tol", "min_covar", "pseudocount"):
             check_number(getattr(self, name), name, "LDSEstimator")

@@ -21,7 +21,7 @@ from genkern.models.switching import SwitchingLDS, blocks_of
 from genkern.models.switching_field import field_statistics, mean_field
 from genkern.models.switching_start import pooled_model, segments
 from genkern.objects import Packed, pack_series
-from genkern.validation import Floats, check_int, check_number, check_option
+from genkern.validation import Floats, check_bool, check_int, check_number, check_option
 
 SWEEPS = 2  # in one E-step; the next goes on from where they stop
 POOLED_STEPS = 20  # of EM for the one system from which regimes are told apart
@@ -185,6 +185,7 @@ class SwitchingLDSEstimator(EMEstimator):
             check_int(getattr(self, name), name, who, 1)
         check_int(self.max_iter, "max_iter", who, 0)
         check_option(self.covariance, COVARIANCES, "covariance", who)
+        check_bool(self.stable, "stable", who)
         for name in ("tol", "pseudocount", "noise_pseudocount"):
             check_number(getattr(self, name), name, who)
         for name in ("min_covar", "state_variance", "obs_variance"):
