@@ -13,7 +13,7 @@ from genkern.affinities.how import Expected, Power
 from genkern.affinities.registry import affinity
 from genkern.models.base import rebatch
 from genkern.models.sampled import Sampled
-from genkern.objects import check_objects
+from genkern.objects import check_objects, kind_of
 from genkern.validation import Floats
 
 BETA = "Jebara, Kondor & Howard (2004), section 5.2, draws of both models"
@@ -113,7 +113,7 @@ def _log(value: float) -> float:
 
 def _vectors(objects: list[Any]) -> tuple[NDArray[Any], bool]:
     """Return objects of one size as rows, and whether they are symbols."""
-    packed = check_objects(objects)
+    packed = check_objects(objects, kind=kind_of(objects, "affinity", ask=False))
     if len(set(packed.lengths.tolist())) > 1:
         raise ValueError(
             "affinity: draws have different lengths, so there is no distance between them. Give length=, in "

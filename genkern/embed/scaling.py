@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.objects import kind_of, pack_series, remember_width
-from genkern.validation import Floats
+from genkern.validation import Floats, begin_fit
 
 
 class ScaleSeries(TransformerMixin, BaseEstimator):
@@ -54,9 +54,9 @@ class ScaleSeries(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        remember_width(self, X, reset=True)
+        begin_fit(self, X, y)
         self.scale_: Floats | None = None
-        if kind_of(X, "ScaleSeries") == "series":
+        if kind_of(X, "ScaleSeries", ask=False) == "series":
             values = pack_series(X, "ScaleSeries").values
             seen = ~np.isnan(values)
             count = np.maximum(seen.sum(axis=0), 1)
@@ -145,7 +145,7 @@ class CentreSeries(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        remember_width(self, X, reset=True)
+        begin_fit(self, X, y)
         self.n_channels_ = pack_series(X, "CentreSeries").values.shape[1]
         return self
 
