@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from genkern.flatten import Flat, flatten_symbols
 from genkern.hashing import make_key
@@ -133,19 +134,28 @@ class Alphabet:
 
     @cached_property
     def members(self) -> NDArray[np.float64]:
-        """The (M, m) 0/1 membership of all codes, the identity first; for large m use `extras` instead."""
+        """The (M, m) 0/1 membership of all codes, the identity first; `sparse_members` takes O(m) numbers instead."""
         table = np.vstack([np.eye(self.size), self.extras])
         table.flags.writeable = False
         return table
+
+    @cached_property
+    def sparse_members(self) -> sparse.csr_array:
+        """The same as a CSR array, with as many entries as codes have members."""
+        known = [np.array(sorted(members), dtype=np.int64) for _, members in self.extra_codes]
+        counts = [1] * self.size + [len(members) for members in known]
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        symbols = np.concatenate([np.arange(self.size), *known])
+        return sparse.csr_array((np.ones(len(symbols)), symbols, starts), shape=(self.n_codes, self.size))
 
     @cached_property
     def digest(self) -> str:
         """The hex digest of what the codes mean: symbols and members, not further spellings."""
         return make_key(self.symbols, self.ambiguities)
 
-    def members_for(self, codes: NDArray[Any]) -> NDArray[np.float64] | None:
-        """Return `members` if extra codes occur among (N,) codes, else None: nobody else needs them."""
-        return self.members if codes.size and codes.max() >= self.size else None
+    def members_for(self, codes: NDArray[Any]) -> sparse.csr_array | None:
+        """Return `sparse_members` if extra codes occur among (N,) codes, else None: nobody else needs them."""
+        return self.sparse_members if codes.size and codes.max() >= self.size else None
 
     def with_unknown(self, unknown: str | None) -> Alphabet:
         """Return the alphabet that reads unknown symbols as told; as it does, if None."""
@@ -191,8 +201,9 @@ class Alphabet:
             return wrong[fractions | (len(self._integers[0]) == 0)]
         if isinstance(flat.symbols, str):
             return wrong[: 0 if self._characters.max() >= 0 else 1]
-        kinds = {kind_of_symbol(symbol) for symbol in self._lookup}
-        return np.array([at for at in wrong if kind_of_symbol(flat.symbols[at]) not in kinds | {"gap"}], np.int64)
+        kinds = {kind_of_symbol(symbol) for symbol in self._lookup} | {"gap"}
+        kinds |= {"character"} if "word" in kinds else set()  # a new word may be short, a new character is not long
+        return np.array([at for at in wrong if kind_of_symbol(flat.symbols[at]) not in kinds], np.int64)
 
     def _warn_unknown(self, flat: Flat, wrong: NDArray[np.int64], who: str, first: int | None) -> None:
         """Say how many symbols are unknown, in how many objects, and which."""
@@ -336,9 +347,11 @@ def is_gap(token: Any) -> bool:
 
 
 def kind_of_symbol(symbol: Any) -> str:
-    """Return what sort of symbol a token is: "gap", "number" or the name of its type."""
+    """Return what sort of symbol a token is: "gap", "number", "character", "word" or the name of its type."""
     if is_gap(symbol):
         return "gap"
+    if isinstance(symbol, str):
+        return "character" if len(symbol) == 1 else "word"
     return "number" if isinstance(symbol, numbers.Real) else type(symbol).__name__
 
 

@@ -318,6 +318,7 @@ def test_integers_tokens_and_gaps_are_unknown_too():
         ([["up", "down"]], ["up"], "object 0, position 0: the symbol 'u' is not in"),
         ([[0, 1]], [[0.0, 0.5]], "object 0, position 1: 0.5 is not a symbol"),
         ([["up", "down"]], [["up", 3]], "object 0, position 1: the symbol 3 is not in"),
+        (["ab"], [["a", "ab"]], "object 0, position 1: the symbol 'ab' is not in"),
     ],
 )
 def test_another_kind_of_data_is_no_unknown_symbol(train, objects, match):
@@ -425,12 +426,12 @@ def test_an_object_of_unknown_symbols_alone_tells_nothing():
 
 def test_unknown_symbols_of_large_vocabularies_take_no_square():
     words = [f"word{i}" for i in range(4000)]
-    estimators = [CategoricalEstimator(), HMMEstimator(2, CategoricalEstimator(), max_iter=1, tol=0)]
-    for estimator in estimators:
-        model = estimator.fit([words, words[::-1]]).model_
+    hmm = HMMEstimator(2, CategoricalEstimator(), max_iter=1, tol=0)
+    for estimator in (CategoricalEstimator(), hmm, Spectrum(1), Spectrum(2), Marginalized(hmm), EmpiricalMeanMap(0)):
+        fitted = estimator.fit([words, words[::-1]])
         tracemalloc.start()
         with pytest.warns(UserWarning, match="1 of 3 symbols"):
-            model.log_prob([["word1", "new", "word2"]])
+            use(fitted, [["word1", "new", "word2"]])
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 20e6, "a square of 4000 numbers has 128 MB"

@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[Any]
 
 
-def tensor_features(codes: Ints, offsets: Ints, m: int, k: int, members: Floats | None, lam: float) -> Floats:
+def tensor_features(codes: Ints, offsets: Ints, m: int, k: int, members: Any, lam: float) -> Floats:
     """Return dense features (n, m**k), words in lexicographic order; arguments as of ``kmer_counts``."""
     rows = kmer_counts(codes, offsets, m, k, members)
     rows /= np.maximum(np.diff(offsets) - k + 1, 1)[:, None]
@@ -40,7 +40,7 @@ def tensor_features(codes: Ints, offsets: Ints, m: int, k: int, members: Floats 
 
 
 def gapped_features(
-    codes: Ints, offsets: Ints, m: int, k: int, members: Floats | None, lam: float, leave_out: bool = False
+    codes: Ints, offsets: Ints, m: int, k: int, members: Any, lam: float, leave_out: bool = False
 ) -> Any:
     """Return sparse features, CSR (n, sum of m**len(kept)) with one group of columns for each of ``patterns``."""
     lengths = np.diff(offsets)

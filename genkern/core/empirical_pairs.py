@@ -36,10 +36,11 @@ class Words(NamedTuple):
     bounds: Ints
 
 
-def symbol_similarity(m: int, members: Floats | None, lam: float) -> Floats:
-    """Return the expectation of exp(-λ [a != b]) for the members of two codes, (M, M)."""
-    shares = np.eye(m) if members is None else members / members.sum(axis=1, keepdims=True)
-    return -np.expm1(-lam) * (shares @ shares.T) + np.exp(-lam)
+def symbol_similarity(members: Any, lam: float) -> Floats:
+    """Return the expectation of exp(-λ [a != b]) for the members, CSR (U, m) of zeros and ones, of two codes, (U, U)."""
+    sizes = np.asarray(members.sum(axis=1)).ravel()
+    common: Floats = (members @ members.T).toarray()
+    return -np.expm1(-lam) * (common / sizes / sizes[:, None]) + np.exp(-lam)
 
 
 def word_means(x: tuple[Ints, Ints], y: tuple[Ints, Ints] | None, k: int, similarity: Floats) -> Floats:

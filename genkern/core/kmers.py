@@ -38,7 +38,7 @@ def kmer_counts(
     offsets: Ints,
     m: int,
     k: int,
-    members: Floats | None = None,
+    members: Any = None,
     dtype: Any = np.float64,
     shifts: Any = None,
 ) -> NDArray[Any]:
@@ -52,7 +52,7 @@ def kmer_counts(
         Where sequences begin and end.
     m, k : int
         Size of the alphabet, length of the words.
-    members : ndarray (M, m), optional
+    members : ndarray or CSR matrix (M, m), optional
         0/1: what a code may stand for. Needed where codes are ambiguous.
     dtype : data type, default=float64
         Of the counts: integers, float32 or float64. A count that it cannot hold is refused, and so are integers for the
@@ -82,7 +82,7 @@ def kmer_sparse(
     offsets: Ints,
     m: int,
     k: int,
-    members: Floats | None = None,
+    members: Any = None,
     dtype: Any = np.float64,
     shifts: Any = None,
     leave_out: bool = False,

@@ -15,18 +15,18 @@ Ints = NDArray[Any]
 SPELLINGS = 4096  # words that one window may spell in a sparse result
 
 
-def choices_of(codes: Ints, offsets: Ints, m: int, members: Floats | None) -> tuple[Ints, Ints]:
+def choices_of(codes: Ints, offsets: Ints, m: int, members: Any) -> tuple[Ints, Ints]:
     """Return for M codes where their members begin, (M + 1,), and the members one after the other."""
-    if members is None or codes.max() >= len(members):
-        known = m if members is None else len(members)
+    known = m if members is None else members.shape[0]
+    if members is None or codes.max() >= known:
         at = int(np.argmax(codes >= known))
         i = int(np.searchsorted(offsets, at, side="right")) - 1
         raise ValueError(
             f"kmer_counts: codes must be 0, ..., {known - 1}. Got {codes.view(np.int32)[at]} in sequence {i}, "
             f"position {at - offsets[i]}; codes of ambiguous symbols need members."
         )
-    rows, choices = np.nonzero(members)
-    first = np.searchsorted(rows, np.arange(len(members) + 1))
+    rows, choices = members.nonzero()  # of a CSR matrix too, row by row
+    first = np.searchsorted(rows, np.arange(known + 1))
     if (np.diff(first) == 0).any():
         raise ValueError(f"kmer_counts: code {int(np.argmin(np.diff(first)))} has no members.")
     return first.astype(np.int64), choices.astype(np.int64)

@@ -17,7 +17,7 @@ from genkern.embed.marginalized_points import (
     moments_of,
     refuse_missing,
     refuse_windows,
-    symbol_shares,
+    symbol_probs,
 )
 from genkern.embed.random_features import draw_waves, fourier_features
 from genkern.embed.states import StateEmbedding, flat_rows, indices, pair_offsets, pair_posteriors, posteriors
@@ -174,12 +174,14 @@ class Marginalized(StateEmbedding):
         m, codes = packed.alphabet.size, packed.values
         term, word = np.arange(len(weights)), np.zeros(len(weights), np.int64)
         terms = weights.reshape(len(weights), *[_n_states(model, self.order)] * self.order)
-        shares = symbol_shares(emissions_of(model), packed.alphabet)
+        probs = symbol_probs(emissions_of(model), packed.alphabet).T
+        totals = packed.alphabet.append_extras(probs.T).T  # of each code, (M, n)
         for axis, position in enumerate(positions):
             # one term for each symbol that the code may stand for
-            each, symbol = np.nonzero(packed.alphabet.members[codes[position[term]]])
+            each, symbol = packed.alphabet.sparse_members[codes[position[term]]].nonzero()
             term, word = term[each], word[each] * m + symbol
-            share = shares[codes[position[term]], :, symbol]
+            joint, total = probs[symbol], totals[codes[position[term]]]
+            share = np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
             terms = terms[each] * np.expand_dims(share, [a for a in range(1, self.order + 1) if a != axis + 1])
         values = flat_rows(terms)
         values = self._mapped(values) if self.apply == "time" else values

@@ -44,24 +44,25 @@ def expected_counts(model: Any, packed: Packed, who: str) -> Floats:
             f"{who}: object {index}, position {position} is the ambiguous symbol {symbol!r}, which "
             f"{type(model).__name__} does not share out among its members. Use its to_hmm()."
         )
-    rows, width = packed.n_objects, len(alphabet.members)
+    rows, width = packed.n_objects, alphabet.n_codes
     cells = packed.owners * width + codes
     gamma = posteriors(model, packed)
     by_code: Floats = np.stack([np.bincount(cells, g, rows * width).reshape(rows, width) for g in gamma.T], axis=1)
     counts = by_code[..., : alphabet.size]
     if codes.max() >= alphabet.size:
-        shares = symbol_shares(leaf, alphabet)
-        for code in range(alphabet.size, width):
-            counts = counts + by_code[..., code, None] * shares[code]
+        probs = symbol_probs(leaf, alphabet)
+        totals = probs @ alphabet.extras.T
+        for code, members in enumerate(alphabet.extras):
+            joint, total = members * probs, totals[:, code, None]
+            share = np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
+            counts = counts + by_code[..., alphabet.size + code, None] * share
     return counts
 
 
-def symbol_shares(leaf: Any, alphabet: Alphabet) -> Floats:
-    """Return P(symbol a | state i, code c) as (M, n, m): one or zero, but for ambiguous codes."""
+def symbol_probs(leaf: Any, alphabet: Alphabet) -> Floats:
+    """Return P(symbol a | state i) as (n, m)."""
     probs: Floats = np.exp(leaf.log_density(np.arange(alphabet.size, dtype=np.int32))).T
-    joint = alphabet.members[:, None, :] * probs
-    total = joint.sum(axis=-1, keepdims=True)
-    return np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
+    return probs
 
 
 def moments_of(leaf: Any) -> tuple[Floats, Floats]:

@@ -99,14 +99,17 @@ class EmpiricalMean(Kernel):
             return self._compare_numbers(x, y, k)
         lam = check_number(self.lam, "lam", "EmpiricalMean", infinite=True)
         alphabet, y = _common(x, y)
-        m = alphabet.size
-        members = alphabet.members if max(int(p.values.max()) for p in (x, y) if p is not None) >= m else None
+        m, members = alphabet.size, alphabet.sparse_members
         if self._takes_tensors(x, x if y is None else y, m, k):
             first = tensor_features(x.values, x.offsets, m, k, members, lam)
             if y is None:
                 return products.gram(first)
             return products.cross(first, tensor_features(y.values, y.offsets, m, k, members, lam))
-        return word_means(x[:2], None if y is None else y[:2], k, symbol_similarity(m, members, lam))
+        codes = x.values if y is None else np.concatenate([x.values, y.values])
+        used, place = np.unique(codes, return_inverse=True)  # similarities of the codes that occur, not of all
+        first, second = np.split(place.astype(np.int32), [len(x.values)])
+        other = None if y is None else (second, y.offsets)
+        return word_means((first, x.offsets), other, k, symbol_similarity(members[used], lam))
 
     def _values_diag(self, X: Sequences) -> Floats:
         return np.array([self._values(X[i : i + 1], None)[0, 0] for i in range(X.shape[0])])

@@ -67,5 +67,6 @@ def _vectors(packed: Packed) -> Floats:
     """Return points as vectors (N, d): windows of symbols by indicators of their symbols, sparse rows dense."""
     values: Any = packed.values
     if packed.alphabet is not None:
-        return packed.alphabet.members[values].reshape(len(values), -1)
+        indicators: Floats = packed.alphabet.sparse_members[values.ravel()].toarray()
+        return indicators.reshape(len(values), -1)
     return np.asarray(values if isinstance(values, np.ndarray) else values.toarray(), np.float64)
