@@ -62,9 +62,9 @@ class UnitTrace(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
+        check_bool(self.center, "center", "UnitTrace")
         table: Any = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64)
-        center = check_bool(self.center, "center", "UnitTrace")
-        mean = np.asarray(table.mean(axis=0)).ravel() if center else np.zeros(table.shape[1])
+        mean = np.asarray(table.mean(axis=0)).ravel() if self.center else np.zeros(table.shape[1])
         if sparse.issparse(table):
             # Of entries that are zero only the mean remains.
             columns = table.tocsc()
