@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ NAMED = {
 }
 
 
-def as_alphabet(spec: Any, missing: Any = None) -> Alphabet:
+def as_alphabet(spec: Any, missing: Any = None, unknown: str | None = None) -> Alphabet:
     """Return the alphabet that a short description means.
 
     Parameters
@@ -52,6 +53,9 @@ def as_alphabet(spec: Any, missing: Any = None) -> Alphabet:
     missing : hashable, default=None
         One more symbol that stands for a fully missing one, e.g. ``"?"`` or ``-1``; ``float("nan")`` declares
         that NaN and None do. None: nothing is missing but what a named alphabet says.
+    unknown : {"error", "missing"}, optional
+        What becomes of other symbols: an error, or a missing symbol, with a warning that counts them. The default is
+        an error, or what a given Alphabet says.
 
     Returns
     -------
@@ -77,6 +81,7 @@ def as_alphabet(spec: Any, missing: Any = None) -> Alphabet:
         alphabet = Alphabet(tuple(_plain(symbol) for symbol in spec))
     else:
         raise TypeError(f'as_alphabet: expected "dna", "rna", "protein", the symbols or their number. Got {spec!r}.')
+    alphabet = alphabet.with_unknown(unknown)
     return alphabet if missing is None else _with_missing(alphabet, missing)
 
 
@@ -103,17 +108,16 @@ def _with_missing(alphabet: Alphabet, missing: Any) -> Alphabet:
         )
     if full:
         aliases = (*alphabet.aliases, (symbol, full[0]))
-        return Alphabet(alphabet.symbols, alphabet.ambiguities, aliases, alphabet.name)
-    ambiguities = (*alphabet.ambiguities, (symbol, everything))
-    return Alphabet(alphabet.symbols, ambiguities, alphabet.aliases, alphabet.name)
+        return replace(alphabet, aliases=aliases)
+    return replace(alphabet, ambiguities=(*alphabet.ambiguities, (symbol, everything)))
 
 
 def infer_alphabet(X: Any, missing: Any = None, who: str = "infer_alphabet") -> Alphabet:
     """Return the alphabet of a whole list of objects: its distinct symbols, sorted.
 
-    Integers are codes: their alphabet is 0..max, so that a code that happens to be absent keeps its place;
-    negative ones are refused unless declared missing. Where a symbol may be absent from the list, give the
-    alphabet instead.
+    Integers are codes, of which negative ones are refused unless declared missing. A symbol that is absent from the
+    list is unknown: where the alphabet is used later, it counts as missing, with a warning. Where that is not what you
+    want, give the alphabet instead.
 
     Parameters
     ----------
@@ -127,6 +131,7 @@ def infer_alphabet(X: Any, missing: Any = None, who: str = "infer_alphabet") -> 
     Returns
     -------
     alphabet : Alphabet
+        With ``unknown="missing"``.
     """
     return infer_flat(flatten_symbols(X, who), missing, who)
 
@@ -148,9 +153,9 @@ def infer_flat(flat: Flat, missing: Any, who: str) -> Alphabet:
     if not distinct:
         raise ValueError(f"{who}: every symbol is missing, so none can be inferred; give the alphabet=.")
     if all(isinstance(symbol, numbers.Real) for symbol in distinct):
-        return as_alphabet(_largest_code(distinct, flat, who) + 1, missing)
+        distinct = _codes(distinct, flat, who)
     try:
-        return as_alphabet(sorted(distinct), missing)
+        return as_alphabet(sorted(distinct), missing, unknown="missing")
     except TypeError:
         other = next(at for at, s in enumerate(flat.symbols) if type(s) is not type(flat.symbols[0]))
         raise TypeError(
@@ -168,8 +173,8 @@ def _declare(missing: Any) -> str:
     )
 
 
-def _largest_code(symbols: list[Any], flat: Flat, who: str) -> int:
-    """Return the largest integer code, refusing fractions, negatives and numbers that are no codes."""
+def _codes(symbols: list[Any], flat: Flat, who: str) -> list[int]:
+    """Return numbers as integer codes, refusing fractions, negatives and numbers that are no codes."""
     for symbol in symbols:
         if not np.isfinite(symbol) or symbol != int(symbol):
             why = "is not a symbol; expected integer codes. Use a continuous emission for measurements"
@@ -181,4 +186,4 @@ def _largest_code(symbols: list[Any], flat: Flat, who: str) -> int:
             continue
         at = next(at for at, other in enumerate(flat.symbols) if other == symbol)
         raise ValueError(f"{who}: {flat.where(at)}: {symbol!r} {why}.")
-    return int(max(symbols))
+    return [int(symbol) for symbol in symbols]

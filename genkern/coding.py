@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import numbers
+import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,10 +17,14 @@ from scipy import sparse
 from genkern.flatten import Flat, flatten_symbols
 from genkern.hashing import make_key
 from genkern.serialize import register
+from genkern.validation import check_option
 
 Codes = NDArray[np.int32]
 
 SHOWN = 30  # symbols of larger alphabets are not listed in messages
+NAMED_UNKNOWN = 5  # unknown symbols that a warning names
+UNKNOWN = ("missing", "error")  # what may become of symbols outside an alphabet
+STAND_IN = "\N{REPLACEMENT CHARACTER}"  # spells an unknown symbol among single characters
 
 # The plain letters of the named alphabets.
 LETTERS = {"dna": "ACGT", "rna": "ACGU", "protein": "ACDEFGHIKLMNPQRSTVWY"}
@@ -47,6 +52,9 @@ class Alphabet:
         Further spellings of a code, e.g. lower case; only ``encode`` knows them.
     name : str, default=None
         "dna", "rna", "protein" or None.
+    unknown : {"error", "missing"}, default="error"
+        What becomes of a symbol that the alphabet has not: an error, or a fully missing symbol, with a warning that
+        counts them. It says how data are read, not what codes mean: it takes no part in comparisons and digests.
 
     Examples
     --------
@@ -62,12 +70,14 @@ class Alphabet:
     ambiguities: tuple[tuple[Any, tuple[int, ...]], ...] = ()
     aliases: tuple[tuple[Any, int], ...] = ()
     name: str | None = None
+    unknown: str = field(default="error", compare=False)
 
     def __post_init__(self) -> None:
+        check_option(self.unknown, UNKNOWN, "unknown", "Alphabet")
         if not self.symbols:
             raise ValueError("Alphabet: expected at least one symbol. Got none; give the symbols.")
         seen: set[Any] = set()
-        for symbol in [*self._spelled, *(alias for alias, _ in self.aliases)]:
+        for symbol in [*self.symbols, *(extra for extra, _ in self.ambiguities), *(alias for alias, _ in self.aliases)]:
             if symbol in seen:
                 raise ValueError(f"Alphabet: the symbol {symbol!r} occurs twice; remove one of them.")
             seen.add(symbol)
@@ -81,7 +91,7 @@ class Alphabet:
                 raise ValueError(f"Alphabet: the alias {alias!r} must be below {self.n_codes}. Got {code}.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Alphabet, (self.symbols, self.ambiguities, self.aliases, self.name)
+        return Alphabet, (self.symbols, self.ambiguities, self.aliases, self.name, self.unknown)
 
     def _to_fields(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -110,13 +120,28 @@ class Alphabet:
     @property
     def n_codes(self) -> int:
         """The number M of codes: plain symbols and extras."""
-        return len(self.symbols) + len(self.ambiguities)
+        return len(self.symbols) + len(self.extra_codes)
+
+    @cached_property
+    def missing_code(self) -> int | None:
+        """The code of a fully missing symbol, None if there is none."""
+        full = [code for code, (_, members) in enumerate(self.extra_codes) if len(members) == self.size]
+        return self.size + full[0] if full else None
+
+    @cached_property
+    def extra_codes(self) -> tuple[tuple[Any, tuple[int, ...]], ...]:
+        """Spelling and members of the codes m, m + 1, ...: the ambiguities, then unknown symbols if they need one."""
+        if self.unknown == "error" or any(len(members) == self.size for _, members in self.ambiguities):
+            return self.ambiguities
+        known = [*self.symbols, *(symbol for symbol, _ in self.ambiguities)]
+        spelling = STAND_IN if is_text(known) and STAND_IN not in known else None
+        return (*self.ambiguities, (spelling, tuple(range(self.size))))
 
     @cached_property
     def extras(self) -> NDArray[np.float64]:
         """The (M - m, m) 0/1 membership of the extra codes."""
-        table = np.zeros((len(self.ambiguities), self.size))
-        for row, (_, members) in enumerate(self.ambiguities):
+        table = np.zeros((len(self.extra_codes), self.size))
+        for row, (_, members) in enumerate(self.extra_codes):
             table[row, list(members)] = 1.0
         table.flags.writeable = False
         return table
@@ -131,7 +156,7 @@ class Alphabet:
     @cached_property
     def sparse_members(self) -> sparse.csr_array:
         """The same as a CSR array, with as many entries as codes have members."""
-        known = [np.array(sorted(members), dtype=np.int64) for _, members in self.ambiguities]
+        known = [np.array(sorted(members), dtype=np.int64) for _, members in self.extra_codes]
         counts = [1] * self.size + [len(members) for members in known]
         starts = np.concatenate([[0], np.cumsum(counts)])
         symbols = np.concatenate([np.arange(self.size), *known])
@@ -141,6 +166,14 @@ class Alphabet:
     def digest(self) -> str:
         """The hex digest of what the codes mean: symbols and members, not further spellings."""
         return make_key(self.symbols, self.ambiguities)
+
+    def members_for(self, codes: NDArray[Any]) -> sparse.csr_array | None:
+        """Return `sparse_members` if extra codes occur among (N,) codes, else None: nobody else needs them."""
+        return self.sparse_members if codes.size and codes.max() >= self.size else None
+
+    def with_unknown(self, unknown: str | None) -> Alphabet:
+        """Return the alphabet that reads unknown symbols as told; as it does, if None."""
+        return self if unknown in (None, self.unknown) else replace(self, unknown=unknown)
 
     def append_extras(self, probs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return (..., M) of the (..., m) of plain symbols: an extra code has the sum of its members."""
@@ -165,9 +198,43 @@ class Alphabet:
         """Return the (N,) int32 codes of a flat list of objects, of which the first has index `first`."""
         codes = self._find(flat.symbols)
         if codes.min() < 0:
-            at = int(np.argmax(codes < 0))
-            raise ValueError(f"{who}: {flat.where(at, first)}: {self._outside(flat.symbols[at], flat)}")
+            wrong = np.flatnonzero(codes < 0)
+            refused = wrong if self.unknown == "error" else self._no_symbols(flat, wrong)
+            if len(refused):
+                at = int(refused[0])
+                raise ValueError(f"{who}: {flat.where(at, first)}: {self._outside(flat.symbols[at], flat)}")
+            codes[wrong] = cast(int, self.missing_code)
+            self._warn_unknown(flat, wrong, who, first)
         return codes
+
+    def _no_symbols(self, flat: Flat, wrong: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return which of the places outside the alphabet cannot be new symbols: fractions, or another kind of data."""
+        if isinstance(flat.symbols, np.ndarray):
+            values = flat.symbols[wrong]
+            fractions = ~np.isnan(values) & ((values != np.rint(values)) | np.isinf(values))
+            return wrong[fractions | (len(self._integers[0]) == 0)]
+        if isinstance(flat.symbols, str):
+            return wrong[: 0 if self._characters.max() >= 0 else 1]
+        kinds = {kind_of_symbol(symbol) for symbol in self._lookup} | {"gap"}
+        kinds |= {"character"} if "word" in kinds else set()  # a new word may be short, a new character is not long
+        return np.array([at for at in wrong if kind_of_symbol(flat.symbols[at]) not in kinds], np.int64)
+
+    def _warn_unknown(self, flat: Flat, wrong: NDArray[np.int64], who: str, first: int | None) -> None:
+        """Say how many symbols are unknown, in how many objects, and which."""
+        places: dict[Any, int] = {}
+        for at in wrong.tolist():
+            places.setdefault(None if is_gap(flat.symbols[at]) else flat.symbols[at], at)
+        first_ones = list(places.values())[:NAMED_UNKNOWN]
+        named = ", ".join(f"{show(flat.symbols[at])} ({flat.where(at, first)})" for at in first_ones)
+        more = f" and {len(places) - NAMED_UNKNOWN} others" if len(places) > NAMED_UNKNOWN else ""
+        owners = np.unique(np.searchsorted(flat.offsets, wrong, side="right"))
+        warnings.warn(
+            f"{who}: {len(wrong)} of {len(flat.symbols)} symbols, in {len(owners)} of {len(flat.offsets) - 1} objects, "
+            f"are not in {self!r} and count as missing: {named}{more}. Name an alphabet= that has all symbols, or ask "
+            "for an error by unknown='error'.",
+            UserWarning,
+            stacklevel=2,  # one place for all calls, so that the same words are shown once
+        )
 
     def decode(self, codes: ArrayLike) -> str | list[Any]:
         """Return the symbols of (T,) codes: a string if all symbols are single characters, else a list."""
@@ -180,7 +247,7 @@ class Alphabet:
     @cached_property
     def _spelled(self) -> list[Any]:
         """The canonical spelling of every code."""
-        return [*self.symbols, *(symbol for symbol, _ in self.ambiguities)]
+        return [*self.symbols, *(symbol for symbol, _ in self.extra_codes)]
 
     @cached_property
     def _is_text(self) -> bool:
@@ -190,7 +257,8 @@ class Alphabet:
     @cached_property
     def _lookup(self) -> dict[Any, int]:
         """Codes by symbol, aliases included."""
-        return {symbol: code for code, symbol in enumerate(self._spelled)} | dict(self.aliases)
+        known = self._spelled[: self.size + len(self.ambiguities)]  # what spells unknown symbols is one itself
+        return {symbol: code for code, symbol in enumerate(known)} | dict(self.aliases)
 
     @cached_property
     def _characters(self) -> Codes:
@@ -253,8 +321,8 @@ class Alphabet:
         return (
             f"the symbol {symbol!r} is not in {self!r}.{self._hint(flat)} Name an alphabet= that has all symbols of "
             "all data, also those absent from a training set (for an HMMEstimator by "
-            "emission=CategoricalEstimator(alphabet=...)); or, if it stands for a missing one, declare it by "
-            f"{self._with_missing(symbol)}."
+            "emission=CategoricalEstimator(alphabet=...)); let unknown symbols count as missing by unknown='missing'; "
+            f"or, if it stands for a missing one, declare it by {self._with_missing(symbol)}."
         )
 
     def _with_missing(self, symbol: Any) -> str:
@@ -290,6 +358,20 @@ def is_gap(token: Any) -> bool:
     if token is None or type(token).__name__ == "NAType":
         return True
     return isinstance(token, float | np.floating) and bool(token != token)
+
+
+def kind_of_symbol(symbol: Any) -> str:
+    """Return what sort of symbol a token is: "gap", "number", "character", "word" or the name of its type."""
+    if is_gap(symbol):
+        return "gap"
+    if isinstance(symbol, str):
+        return "character" if len(symbol) == 1 else "word"
+    return "number" if isinstance(symbol, numbers.Real) else type(symbol).__name__
+
+
+def show(symbol: Any) -> str:
+    """Return the text of a symbol in messages."""
+    return f"{symbol.item() if isinstance(symbol, np.generic) else symbol!r:.50}"
 
 
 def spelled(missing: Any) -> str:

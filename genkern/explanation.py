@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -258,7 +259,9 @@ def _trace(pipeline: Pipeline, steps: list[Any], x: Any) -> Traced:
 def _count(pipeline: Pipeline, x: Any) -> int | None:
     """Return how many objects the pipeline sees in x, None if it cannot take x as a list of objects."""
     try:
-        return len(pipeline.predict(x))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an attempt that is an error in any case
+            return len(pipeline.predict(x))
     except (TypeError, ValueError):
         return None
 

@@ -175,6 +175,17 @@ def _uneven(rows: Any) -> str:
     )
 
 
+def refuse_univariate(table: Floats, who: str, width: int | None) -> None:
+    """Raise where a 2-D array, n series of one channel, is given and more channels are expected."""
+    if width in (None, 1):
+        return
+    one = f"If it is one series of {width} channels, pass [X]. " if table.shape[1] == width else ""
+    raise ValueError(
+        f"{who}: object 0 has 1 channels (as all others), {width} were expected. A 2-D array is n series of one "
+        f"channel. {one}For n series pass an array (n, T, {width}) or a list of arrays (T, {width})."
+    )
+
+
 def width_remedy(d: int, width: int | None, columns: str, hint: str = "") -> str:
     """Return what to do with objects of width d where another is expected (None: that of object 0)."""
     remedy = f"select the same {columns} in all objects."

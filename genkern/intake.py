@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 ACCEPTED = "a list of strings, token lists or arrays, or a 2-D or 3-D array"
+PLAIN = (int, float, complex, np.number)  # numbers that arrays hold
 TEXT_KINDS = "OUST"  # NumPy dtype kinds whose elements are Python objects once in a list
 
 
@@ -36,6 +37,8 @@ def collect(X: Any, who: str) -> list[Any] | NDArray[Any]:
         objects = as_array(X)
         if objects.ndim == 1 and objects.dtype.kind in TEXT_KINDS:
             objects = objects.tolist()
+        elif objects.ndim == 2 and objects.dtype.kind in TEXT_KINDS:
+            _check_cells(objects, who)
     else:
         objects = list(X)
     if isinstance(objects, np.ndarray):
@@ -50,13 +53,42 @@ def collect(X: Any, who: str) -> list[Any] | NDArray[Any]:
 
 def _refuse_container(X: Any, who: str) -> None:
     """Raise for what is not a list of objects."""
-    if isinstance(X, str | bytes):
+    if isinstance(X, str | bytes | bytearray | memoryview):
         raise TypeError(f"{who}: X must be {ACCEPTED}. Got one string; put it into a list: [X].")
+    if type(X).__module__.startswith("pandas") and type(X).__name__.endswith("GroupBy"):
+        raise TypeError(
+            f"{who}: X must be {ACCEPTED}. Got {type(X).__name__}; pass one array per group, with the columns that are "
+            "channels: [group[columns].to_numpy() for _, group in X]."
+        )
     if type(X).__module__.startswith("scipy.sparse"):
         raise TypeError(f"{who}: X must be dense. Sparse data was passed; convert it by X.toarray() if it fits.")
     if isinstance(X, Mapping | Set) or not (hasattr(X, "__len__") or hasattr(X, "__array__")):
         remedy = "list(X.values())" if isinstance(X, Mapping) else "list(X)"
         raise TypeError(f"{who}: X must be {ACCEPTED}. Got {type(X).__name__}; pass {remedy} if it holds the objects.")
+
+
+def _check_cells(table: NDArray[Any], who: str) -> None:
+    """Refuse a table of one column of strings, each of which may be an object or a symbol, and odd numbers."""
+    for row, cell in enumerate(table[:, 0].tolist() if table.shape[1] == 1 else ()):
+        if isinstance(cell, str | bytes) and len(cell) > 1:
+            raise ValueError(
+                f"{who}: X is a table with one column of strings, such as {cell!r:.50} in row {row}: sequences of "
+                "characters, or single symbols? For sequences pass the column itself: X[name] or X.iloc[:, 0] of a "
+                "data frame, X[:, 0] of an array. For one symbol per object pass [[s] for s in column]."
+            )
+    for index, row in enumerate(table.tolist()):
+        refuse_odd_numbers(row, index, who)
+
+
+def refuse_odd_numbers(items: Sequence[Any], index: int, who: str) -> None:
+    """Raise at the first element that is a number but of no type that arrays hold, such as Decimal or Fraction."""
+    odd = {kind for kind in set(map(type, items)) if issubclass(kind, numbers.Number) and not issubclass(kind, PLAIN)}
+    if odd:
+        where = next(t for t, item in enumerate(items) if type(item) in odd)
+        raise TypeError(
+            f"{who}: object {index}, position {where} is {items[where]!r:.50}; expected ints, floats or symbols. "
+            "Convert it by float(x) if it is a measurement, by str(x) if it is a symbol."
+        )
 
 
 def as_array(value: Any) -> NDArray[Any]:
@@ -122,6 +154,11 @@ def form_of(obj: Any, index: int, who: str) -> tuple[str, Any]:
         form: tuple[str, Any] = ("string", obj)
     elif isinstance(obj, bytes):
         form = ("string", obj.decode("latin-1"))
+    elif isinstance(obj, bytearray | memoryview):
+        raise TypeError(
+            f"{who}: object {index} is a {type(obj).__name__}: text or numbers? Pass bytes(x) for the characters of a "
+            "string, list(x) for integers, np.frombuffer(x, dtype) for an array."
+        )
     elif isinstance(obj, list | tuple):
         form = (_form_of_list(obj, index, who), obj)
     elif hasattr(obj, "__array__") and not np.isscalar(obj):
@@ -189,6 +226,7 @@ def _form_of_list(items: list[Any] | tuple[Any, ...], index: int, who: str) -> s
             where = next(t for t, item in enumerate(items) if isinstance(item, wrong))
             error = TypeError if bool in wrong else ValueError
             raise error(f"{who}: object {index}, position {where} is {text}.")
+    refuse_odd_numbers(items, index, who)
     if all(issubclass(kind, numbers.Integral) for kind in types):
         return "integers"
     known = types - {type(None)}  # a gap among floats is reported as such, not as a token

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.alphabets import Alphabet, as_alphabet, infer_alphabet, infer_flat
-from genkern.flatten import TURN, Floats, flatten_numbers, flatten_symbols, width_remedy
+from genkern.coding import UNKNOWN
+from genkern.flatten import TURN, Floats, flatten_numbers, flatten_symbols, refuse_univariate, width_remedy
 from genkern.hashing import digest_pieces
-from genkern.intake import Ints, collect, form_of, locate, offsets_of
+from genkern.inspection import ask_about_integers, form_kind, warn_all_missing, warn_wide
+from genkern.intake import Ints, locate, offsets_of
 from genkern.validation import LARGEST, check_lengths, check_option, remember_width, too_large
 
 __all__ = [
@@ -90,7 +92,9 @@ class Packed(NamedTuple):
         return [self.alphabet.decode(piece) for piece in self.pieces()]
 
 
-def pack_symbols(X: Any, alphabet: Any = None, who: str = "pack_symbols", missing: Any = None) -> Packed:
+def pack_symbols(
+    X: Any, alphabet: Any = None, who: str = "pack_symbols", missing: Any = None, unknown: str | None = None
+) -> Packed:
     """Return symbol sequences as codes.
 
     Parameters
@@ -101,24 +105,32 @@ def pack_symbols(X: Any, alphabet: Any = None, who: str = "pack_symbols", missin
         The caller's name, for error messages.
     missing : hashable, default=None
         A symbol that stands for a missing one, as in `as_alphabet`.
+    unknown : {"missing", "error"}, optional
+        What becomes of symbols outside the alphabet, now and whenever it is used again, as in `as_alphabet`. The
+        default is "missing" for an inferred alphabet, and for another what it says, which is "error" unless told.
 
     Returns
     -------
     packed : Packed
         With values (N,) int32.
     """
-    known = None if alphabet is None else as_alphabet(alphabet, missing)
+    if unknown is not None:
+        check_option(unknown, UNKNOWN, "unknown", who)
+    known = None if alphabet is None else as_alphabet(alphabet, missing, unknown)
     if isinstance(X, Packed):
-        return _packed_symbols(X, known, who)
+        return _packed_symbols(X, known, who, unknown)
     flat = flatten_symbols(X, who)
-    known = infer_flat(flat, missing, who) if known is None else known
-    return Packed(known.encode_flat(flat, who), flat.offsets, known)
+    known = infer_flat(flat, missing, who).with_unknown(unknown) if known is None else known
+    codes = known.encode_flat(flat, who)
+    if known.missing_code is not None:
+        warn_all_missing(codes == known.missing_code, flat.offsets, who)
+    return Packed(codes, flat.offsets, known)
 
 
 def pack_series(
     X: Any,
     who: str = "pack_series",
-    layout: str = "time-first",
+    layout: str | None = None,
     n_channels: int | None = None,
     largest: float = LARGEST,
 ) -> Packed:
@@ -129,8 +141,9 @@ def pack_series(
     X : list of (T,) or (T, d) arrays, 2-D array of n univariate series, 3-D array (n, T, d), or Packed
     who : str
         The caller's name, for error messages.
-    layout : "time-first" or "channels-first", default="time-first"
-        Whether 2-D objects are (T, d) or (d, T). A 2-D array X has no channel axis and is not affected.
+    layout : "time-first" or "channels-first", optional
+        Whether 2-D objects are (T, d) or (d, T). The default is "time-first", with a warning if a 3-D array has eight
+        or more channels per time step. A 2-D array X has no channel axis and is not affected.
     n_channels : int, default=None
         The d that is expected, e.g. that of a fitted model; None: that of the first object.
     largest : float, default=1e75
@@ -141,14 +154,16 @@ def pack_series(
     packed : Packed
         With values (N, d) float64.
     """
-    check_option(layout, LAYOUTS, "layout", who)
+    asked, layout = layout is None, "time-first" if layout is None else check_option(layout, LAYOUTS, "layout", who)
     if isinstance(X, Packed):
         return _packed_numbers(X, who, n_channels, "channels")
     arrays = flatten_numbers(X, who)
     if isinstance(arrays, np.ndarray):
         if arrays.ndim == 2:
-            _refuse_univariate(arrays, who, n_channels)
+            refuse_univariate(arrays, who, n_channels)
             return _check_size(_pack_table(arrays[:, :, None], who, n_channels, "channels"), who, largest)
+        if asked:
+            warn_wide(*arrays.shape[1:])
         table = arrays.transpose(0, 2, 1) if layout == "channels-first" else arrays
         return _check_size(_pack_table(table, who, n_channels, "channels", layout), who, largest)
     if layout == "channels-first":
@@ -184,8 +199,8 @@ def pack_points(X: Any, who: str = "pack_points", n_features: int | None = None,
     return _check_size(_pack_list(arrays, who, n_features, "features"), who, largest)
 
 
-def _packed_symbols(packed: Packed, alphabet: Alphabet | None, who: str) -> Packed:
-    """Return packed codes of the expected alphabet as they are."""
+def _packed_symbols(packed: Packed, alphabet: Alphabet | None, who: str, unknown: str | None) -> Packed:
+    """Return packed codes of the expected alphabet as they are, with an alphabet that reads as expected."""
     if packed.alphabet is None:
         raise TypeError(f"{who}: expected symbols. Got packed numbers; use a continuous emission.")
     if alphabet is not None and not alphabet.same_codes(packed.alphabet):
@@ -193,7 +208,15 @@ def _packed_symbols(packed: Packed, alphabet: Alphabet | None, who: str) -> Pack
             f"{who}: expected objects packed with {alphabet!r}. Got {packed.alphabet!r}; pack the "
             "original objects again."
         )
-    return packed
+    reads = packed.alphabet.with_unknown(alphabet.unknown if alphabet is not None else unknown)
+    if reads.n_codes < packed.alphabet.n_codes and packed.values.max() >= reads.n_codes:
+        at = int(np.argmax(packed.values.reshape(packed.n_points, -1).max(axis=1) >= reads.n_codes))
+        index, position = locate(packed.offsets, at)
+        raise ValueError(
+            f"{who}: object {index}, position {position} was unknown when it was packed and counts as missing, but "
+            f"unknown symbols of {reads!r} are an error here. Pass unknown='missing', or pack the objects again."
+        )
+    return packed if reads is packed.alphabet else packed._replace(alphabet=reads)
 
 
 def _packed_numbers(packed: Packed, who: str, width: int | None, columns: str) -> Packed:
@@ -212,17 +235,6 @@ def _check_width(packed: Packed, who: str, width: int | None, columns: str, layo
         remedy = width_remedy(d, width, columns, turn)
         raise ValueError(f"{who}: object 0 has {d} {columns} (as all others), {width} were expected. {remedy}")
     return packed
-
-
-def _refuse_univariate(table: Floats, who: str, width: int | None) -> None:
-    """Raise where a 2-D array, n series of one channel, is given and more channels are expected."""
-    if width in (None, 1):
-        return
-    one = f"If it is one series of {width} channels, pass [X]. " if table.shape[1] == width else ""
-    raise ValueError(
-        f"{who}: object 0 has 1 channels (as all others), {width} were expected. A 2-D array is n series of one "
-        f"channel. {one}For n series pass an array (n, T, {width}) or a list of arrays (T, {width})."
-    )
 
 
 def _pack_table(table: Floats, who: str, width: int | None, columns: str, layout: str = "time-first") -> Packed:
@@ -261,32 +273,25 @@ def _check_size(packed: Packed, who: str, largest: float) -> Packed:
         index, position = locate(packed.offsets, row)
         wrong = too_large(float(packed.values[row, column]), column, largest)
         raise ValueError(f"{who}: object {index}, position {position}, column {column} {wrong}")
+    warn_all_missing(np.isnan(packed.values).all(axis=1), packed.offsets, who)
     return packed
 
 
-def kind_of(X: Any, who: str = "kind_of") -> str:
+def kind_of(X: Any, who: str = "kind_of", ask: bool = True) -> str:
     """Return "symbols" or "series": what ``emission="auto"`` takes the objects for.
 
-    Symbols are strings, token lists, lists of ints, 1-D arrays of integer dtype, 2-D arrays of integer or
-    string dtype (n sequences of codes), and packed codes. Series are all floats, objects with two axes (also
-    nested lists or tuples of numbers) and 3-D arrays. One object of floats among integers makes all of them
-    series. Where this is not what you mean, e.g. for counts, say so by ``emission=``.
+    Symbols are strings, token lists, and packed codes. Series are all floats, objects with two axes (also nested lists
+    or tuples of numbers) and 3-D arrays. Integers (lists of ints, 1-D arrays of integer dtype, 2-D arrays of n
+    sequences) are symbols if they are few and small, at most 64 different ones from 0 to 255. Others may be readings
+    as well as symbols: this is an error that says how to tell (or symbols, without ``ask``). One object of floats among
+    integers makes all of them series. Where this is not what you mean, e.g. for counts, say so by ``emission=``.
     """
     if isinstance(X, Packed):
         return "series" if X.alphabet is None else "symbols"
-    objects = collect(X, who)
-    if isinstance(objects, np.ndarray):
-        if objects.ndim == 3 or objects.dtype.kind == "f":
-            return "series"
-        if objects.dtype.kind in "iuUS":
-            return "symbols"
-        items = objects.ravel().tolist()
-        text = any(isinstance(item, str | bytes) for item in items)
-        return "symbols" if text or all(isinstance(item, int | np.integer) for item in items) else "series"
-    if all(type(obj) is str for obj in objects):
-        return "symbols"
-    forms = {form_of(obj, index, who)[0] for index, obj in enumerate(objects)}
-    return "symbols" if forms & {"string", "tokens"} or forms == {"integers"} else "series"
+    kind = form_kind(X, who)
+    if kind == "integers" and ask:
+        ask_about_integers(X, who)
+    return "series" if kind == "series" else "symbols"
 
 
 def check_objects(
@@ -294,9 +299,10 @@ def check_objects(
     kind: str = "auto",
     alphabet: Any = None,
     missing: Any = None,
-    layout: str = "time-first",
+    layout: str | None = None,
     who: str = "check_objects",
     largest: float = LARGEST,
+    unknown: str | None = None,
 ) -> Packed:
     """Check a list of objects and return it packed: the one place that says what an input is.
 
@@ -309,12 +315,16 @@ def check_objects(
         What the objects are. "auto" is "symbols" if `alphabet` or `missing` is given, else `kind_of`.
     alphabet, missing : see `as_alphabet`
         For symbols. None infers the alphabet from the whole list.
-    layout : "time-first" or "channels-first", default="time-first"
-        For series: whether 2-D objects are (T, d) or (d, T).
+    layout : "time-first" or "channels-first", optional
+        For series: whether 2-D objects are (T, d) or (d, T). The default is "time-first", with a warning if a 3-D
+        array looks as if it were the other.
     who : str
         The caller's name, for error messages.
     largest : float, default=1e75
         Numbers beyond it are refused: squares, and squares of variances, would overflow.
+    unknown : {"missing", "error"}, optional
+        For symbols: what becomes of those outside the alphabet. The default is "error" for a given alphabet; an
+        inferred one takes others for missing wherever it is used later.
 
     Returns
     -------
@@ -333,11 +343,12 @@ def check_objects(
     (array([ 0,  1,  2,  3,  2,  0, 14], dtype=int32), array([0, 4, 7]))
     """
     check_option(kind, KINDS, "kind", who)
-    check_option(layout, LAYOUTS, "layout", who)
+    if layout is not None:
+        check_option(layout, LAYOUTS, "layout", who)
     if kind == "auto":
         kind = "symbols" if alphabet is not None or missing is not None else kind_of(X, who)
     if kind == "symbols":
-        return pack_symbols(X, alphabet, who, missing)
+        return pack_symbols(X, alphabet, who, missing, unknown)
     if kind == "series":
         return pack_series(X, who, layout, largest=largest)
     return pack_points(X, who, largest=largest)

@@ -180,7 +180,7 @@ def _draw_features(ax: Any, shown: Explanation, n: int) -> None:
 def _draw_positions(host: Any, x: Any, places: Floats) -> None:
     """Draw the object and the contributions (T,) of its positions at the left of the host."""
     reach = float(np.abs(places).max()) or 1.0
-    symbols = kind_of([x], "explanation") == "symbols"
+    symbols = kind_of([x], "explanation", ask=False) == "symbols"
     lines = -(-len(places) // LETTERS) if symbols and len(places) <= LETTERS * LINES else 0
     share = 0.09 * lines if symbols else 0.5  # of the height, for the object
     bars = host.inset_axes((0.05, 0.12, 0.65, 0.84 - share - 0.03))

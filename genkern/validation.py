@@ -95,6 +95,13 @@ def check_int(value: Any, name: str, who: str, minimum: int = 0) -> int:
     return int(value)
 
 
+def check_bool(value: Any, name: str, who: str) -> bool:
+    """Return value if it is True or False; other values would count as one of them silently."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"The '{name}' parameter of {who} must be True or False. Got {value!r} instead.")
+    return bool(value)
+
+
 def check_number(
     value: Any, name: str, who: str, minimum: float = 0.0, exclusive: bool = False, infinite: bool = False
 ) -> float:
@@ -130,6 +137,67 @@ def check_lengths(lengths: Any, size: int, who: str) -> NDArray[np.int64]:
             remedy = f"Add the lengths of the last {size - ends[-1]} elements, or leave them out by X[:{ends[-1]}]"
         raise ValueError(f"{who}: the lengths sum to {ends[-1]}, but X has {size} elements; expected equal. {remedy}.")
     return sizes.astype(np.int64)
+
+
+def begin_fit(estimator: Any, X: Any, y: Any) -> None:
+    """Begin a fit that uses no y: remember the width of 2-D input, and refuse a y that is meant for something."""
+    remember_width(estimator, X, reset=True)
+    refuse_unused(y, X, type(estimator).__name__)
+
+
+def refuse_unused(y: Any, X: Any, who: str) -> None:
+    """Raise for a y that nothing uses unless it may be labels, one per object: lengths, paths, or of another size."""
+    n, count = _n_objects(X), _n_objects(y)
+    if y is None or n is None or count is None:
+        return
+    if count == n:
+        if _are_paths(X, y):
+            raise ValueError(
+                f"{who}: y holds one sequence per object, as long as the object, as paths of states do, but nothing "
+                "here uses y: hidden states are found by the fit. Leave y out, or pass one label per object."
+            )
+        return
+    given = np.asarray(y) if np.ndim(y[0] if isinstance(y, list | tuple) and count else y) <= 1 else np.empty(0)
+    if given.ndim == 1 and given.dtype.kind in "iu" and given.min(initial=1) >= 1 and given.sum() == n:
+        raise ValueError(
+            f"{who}: y holds {count} integers that sum to {n}, the number of objects in X: lengths of sequences that "
+            f"lie one after the other? X is a list of objects here, and nothing uses y. Cut X up: "
+            f"{who}(...).fit(from_concatenated(X, lengths)), with from genkern import from_concatenated."
+        )
+    what = "one entry per object is expected"
+    if count == _n_positions(X):
+        what = "it has one entry per position, as paths of states have, but hidden states are found by the fit"
+    raise ValueError(
+        f"{who}: Found input variables with inconsistent numbers of samples: {[n, count]}. Nothing here uses y, and "
+        f"{what}. Leave y out, or pass one label per object."
+    )
+
+
+def _n_objects(X: Any) -> int | None:
+    """Return the number of objects in X, None if it does not tell."""
+    shape = getattr(X, "shape", None)
+    if isinstance(shape, tuple):
+        return int(shape[0]) if shape else None
+    return getattr(X, "n_objects", None) or (len(X) if hasattr(X, "__len__") else None)
+
+
+def _n_positions(X: Any) -> int | None:
+    """Return the number of positions of all objects, None if they do not tell."""
+    if hasattr(X, "n_points"):
+        return int(X.n_points)
+    shape: Any = getattr(X, "shape", ())
+    if len(shape) > 1:
+        return int(shape[0] * shape[1])
+    return sum(map(len, X)) if all(hasattr(x, "__len__") for x in X) else None
+
+
+def _are_paths(X: Any, y: Any) -> bool:
+    """Say whether y is a list of sequences, each as long as the object of the same index, and some longer than one."""
+    if not isinstance(y, list | tuple) or not all(isinstance(path, list | tuple | np.ndarray) for path in y):
+        return False
+    objects = X.pieces() if hasattr(X, "pieces") else X
+    sizes = [len(x) if hasattr(x, "__len__") else 1 for x in objects]
+    return [len(path) for path in y] == sizes and max(sizes, default=0) > 1
 
 
 def remember_width(estimator: Any, X: Any, reset: bool) -> None:

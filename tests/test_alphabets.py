@@ -307,10 +307,10 @@ def test_inferred_alphabets():
     assert infer_alphabet(["banana", "cab"]).symbols == tuple("abcn")
     assert infer_alphabet(["ab-a", "ba"], missing="-") == as_alphabet("ab", missing="-")
     assert infer_alphabet([["x", "yy"], ["a"]]).symbols == ("a", "x", "yy")
-    assert infer_alphabet([np.array([0, 4]), [1]]) == as_alphabet(5)
+    assert infer_alphabet([np.array([0, 4]), [1]]) == as_alphabet([0, 1, 4])
     assert infer_alphabet([np.array([0, -1]), [1]], missing=-1) == as_alphabet(2, missing=-1)
-    assert infer_alphabet(np.array([[0.0, 2.0]])) == as_alphabet(3)
-    assert infer_alphabet([[0.0, np.nan, 2.0]], missing=np.nan) == as_alphabet(3, missing=np.nan)
+    assert infer_alphabet(np.array([[0.0, 2.0]])) == as_alphabet([0, 2])
+    assert infer_alphabet([[0.0, np.nan, 2.0]], missing=np.nan) == as_alphabet([0, 2], missing=np.nan)
     assert infer_alphabet([[0, None], [2, 1]], missing=np.nan) == as_alphabet(3, missing=np.nan)
     assert infer_alphabet([["b", None, "a"]], missing=np.nan) == as_alphabet("ab", missing=np.nan)
     assert infer_alphabet([string.ascii_letters + "éß"]).size == 54

@@ -44,7 +44,7 @@ def test_tables_of_all_forms():
     ):
         for one, right in zip(channels.fit_transform(texts), expected):
             np.testing.assert_array_equal(one, right)
-    np.testing.assert_array_equal(Channels("one-hot").fit_transform([[2, 0]])[0], [[0, 0, 1], [1, 0, 0]])
+    np.testing.assert_array_equal(Channels("one-hot").fit_transform([[2, 0]])[0], [[0, 1], [1, 0]])
     np.testing.assert_array_equal(Channels("one-hot", "dna").fit_transform(["R"])[0], [[0.5, 0, 0.5, 0]])
     np.testing.assert_array_equal(Channels([3.0, 7.0]).fit_transform(np.array([[0, 1]]))[0], [[3.0], [7.0]])
 

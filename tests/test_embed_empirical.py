@@ -341,6 +341,6 @@ def test_what_cannot_be_compared_is_refused():
     with pytest.raises(ValueError, match="cannot compare"):
         kernel(check_objects(["AC"], alphabet="dna"), check_objects(["AC"], alphabet="protein"))
     with pytest.raises(ValueError, match="'Z' is not in"):
-        EmpiricalMeanMap(0).fit(["ab"]).transform(["aZ"])
+        EmpiricalMeanMap(0, alphabet="ab").fit(["ab"]).transform(["aZ"])
     with pytest.raises(ValueError, match="object 0 has 1 channels"):
         EmpiricalMeanMap(0).fit([np.zeros((3, 2))]).transform([np.zeros((3, 1))])

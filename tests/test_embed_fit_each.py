@@ -54,8 +54,10 @@ def test_each_object_has_the_model_it_would_have_alone():
 def test_alphabet_is_that_of_the_training_list():
     fit_each = FitEach(CategoricalEstimator()).fit(["ab", "c"])
     assert fit_each.transform(["aa"])[0].probs.shape == (3,)
+    with pytest.warns(UserWarning, match=r"1 of 2 symbols.*'d' \(object 0, position 1\)"):
+        assert fit_each.transform(["ad"])[0].probs.argmax() == 0
     with pytest.raises(ValueError, match="'d' is not in"):
-        fit_each.transform(["ad"])
+        FitEach(CategoricalEstimator(unknown="error")).fit(["ab", "c"]).transform(["ad"])
     assert FitEach(HMMEstimator(2, max_iter=1, tol=0)).fit(["ab", "c"]).transform(["a"])[0].emissions.alphabet.size == 3
 
 

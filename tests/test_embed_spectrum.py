@@ -41,8 +41,10 @@ def test_words_are_named_in_the_order_of_columns():
 def test_alphabet_is_that_of_fit():
     spectrum = Spectrum(1).fit(["ab", "c"])
     np.testing.assert_array_equal(spectrum.transform(["aa"]), [[2, 0, 0]])
+    with pytest.warns(UserWarning, match=r"1 of 2 symbols.*'d' \(object 0, position 1\)"):
+        np.testing.assert_allclose(spectrum.transform(["ad"]), [[4 / 3, 1 / 3, 1 / 3]])
     with pytest.raises(ValueError, match="'d' is not in"):
-        spectrum.transform(["ad"])
+        Spectrum(1, unknown="error").fit(["ab", "c"]).transform(["ad"])
 
 
 def test_too_short_objects_have_no_words():

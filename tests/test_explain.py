@@ -637,8 +637,10 @@ def test_what_cannot_be_explained_is_refused() -> None:
         explain(pipeline, "abc", label="x")
     with pytest.raises(ValueError, match=r"must be one object. Got a list of 2"):
         explain(pipeline, ["abc", "cab"])
+    with pytest.raises(ValueError, match=r"must be one object. Got a list of 2"):
+        explain(pipeline, ["abd", "cab"])  # of which the d would be unknown, not an error
     with pytest.raises(ValueError, match="abd"):
-        explain(pipeline, ["abd", "cab"])
+        explain(make_pipeline(Spectrum(2, "abc"), LinearSVC()).fit(X, y), ["abd", "cab"])
     with pytest.raises(NotFittedError, match="explain: the pipeline is not fitted"):
         explain(make_pipeline(Spectrum(2), LinearSVC()), "abc")
     with pytest.raises(TypeError, match=r"must be a scikit-learn Pipeline .* Got LinearSVC"):

@@ -262,9 +262,13 @@ def test_channels_first_objects():
 
 def test_packed_goes_through_unchanged():
     symbols, series = pack_symbols(["ab"]), pack_series([[1.0]])
-    assert pack_symbols(symbols) is pack_symbols(symbols, "ab") is check_objects(symbols) is symbols
+    assert pack_symbols(symbols) is pack_symbols(symbols, symbols.alphabet) is check_objects(symbols) is symbols
     assert pack_series(series, n_channels=1) is pack_points(series) is check_objects(series) is series
-    assert pack_symbols(symbols, as_alphabet("ab")) is symbols
+    for known in ("ab", as_alphabet("ab")):  # which makes unknown symbols an error
+        named = pack_symbols(symbols, known)
+        assert named.values is symbols.values
+        assert (named.alphabet, named.alphabet.unknown) == (symbols.alphabet, "error")
+        assert pack_symbols(named, known) is named
     assert (kind_of(symbols), kind_of(series)) == ("symbols", "series")
     dna = pack_symbols(["AC"], "dna")
     assert pack_symbols(dna, as_alphabet("dna", missing="~")) is dna
@@ -518,7 +522,7 @@ BOTH = (np.arange(10.0).reshape(2, 5), np.arange(6.0).reshape(2, 3))  # (d, T), 
         (np.zeros((3, 2, 5)), 2, ["[np.transpose(x) for x in X]"]),
         (np.zeros((5, 2)), 2, ["[X]"]),
         ([[0.0, 1.0], [2.0, 3.0]], 2, ["[X]"]),
-        (np.zeros((3, 2, 5, 4)), 20, ["X.reshape(*X.shape[:2], -1)"]),
+        (np.zeros((3, 5, 5, 4)), 20, ["X.reshape(*X.shape[:2], -1)"]),
     ],
 )
 def test_stated_remedies_work(X, n_channels, remedies):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from genkern.affinities.how import Expected, Power
 from genkern.affinities.registry import affinity
 from genkern.models.sampled import Sampled
-from genkern.objects import check_objects
+from genkern.objects import check_objects, kind_of
 from genkern.validation import Floats
 
 BETA = "Jebara, Kondor & Howard (2004), section 5, draws of both models"
@@ -137,7 +137,8 @@ def _log(value: float) -> float:
 
 def _vectors(draws: list[list[Any]]) -> tuple[list[NDArray[Any]], bool]:
     """Return objects of one size as rows, list by list, and whether they are symbols."""
-    packed = check_objects([x for some in draws for x in some])
+    objects = [x for some in draws for x in some]
+    packed = check_objects(objects, kind=kind_of(objects, "affinity", ask=False))
     if len(set(packed.lengths.tolist())) > 1:
         raise ValueError(
             "affinity: draws have different lengths, so there is no distance between them. Give length=, in "

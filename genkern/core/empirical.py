@@ -39,7 +39,9 @@ def tensor_features(codes: Ints, offsets: Ints, m: int, k: int, members: Any, la
     return rows
 
 
-def gapped_features(codes: Ints, offsets: Ints, m: int, k: int, members: Any, lam: float) -> Any:
+def gapped_features(
+    codes: Ints, offsets: Ints, m: int, k: int, members: Any, lam: float, leave_out: bool = False
+) -> Any:
     """Return sparse features, CSR (n, sum of m**len(kept)) with one group of columns for each of ``patterns``."""
     lengths = np.diff(offsets)
     counts = np.maximum(lengths - k + 1, 0)
@@ -54,7 +56,9 @@ def gapped_features(codes: Ints, offsets: Ints, m: int, k: int, members: Any, la
             inside = (ahead >= kept[0]) & (behind >= k - 1 - kept[-1]) & (ahead + behind >= k - 1)
             ends = np.concatenate([[0], np.cumsum(np.where(counts > 0, counts + kept[-1] - kept[0], 0))])
             shifts = np.array(kept) - kept[0]
-            data, indices, indptr = kmer_sparse(codes[inside], ends, m, len(kept), members, shifts=shifts)
+            data, indices, indptr = kmer_sparse(
+                codes[inside], ends, m, len(kept), members, shifts=shifts, leave_out=leave_out
+            )
             data = data * np.repeat(weights, np.diff(indptr))
             groups.append(sparse.csr_matrix((data, indices, indptr), shape=(len(counts), m ** len(kept))))
         else:

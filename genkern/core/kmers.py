@@ -85,10 +85,12 @@ def kmer_sparse(
     members: Any = None,
     dtype: Any = np.float64,
     shifts: Any = None,
+    leave_out: bool = False,
 ) -> tuple[NDArray[Any], Ints, Ints]:
     """Return the counts as data, indices and indptr of a CSR matrix (n, m**k), indices sorted; see kmer_counts.
 
-    A window of ambiguous symbols that may spell more than 4096 words is refused: its row would not be sparse.
+    A window of ambiguous symbols that may spell more than 4096 words is refused, or left out on request: its row would
+    not be sparse.
     """
     codes, offsets = _check(codes, offsets, m, k)
     reads, span = _check_shifts(shifts, k)
@@ -109,7 +111,7 @@ def kmer_sparse(
         return data[: indptr[-1]], indices[: indptr[-1]], indptr
     _refuse_shares(offsets, span, dtype)
     shares, indices, indptr = spread_sparse(
-        codes, offsets, (m, span), reads[:k], *choices_of(codes, offsets, m, members)
+        codes, offsets, (m, span), reads[:k], *choices_of(codes, offsets, m, members), leave_out
     )
     kind = _index_kind(max(m**k, len(shares)))
     return shares.astype(dtype, copy=False), indices.astype(kind), indptr.astype(kind)

@@ -33,17 +33,18 @@ def choices_of(codes: Ints, offsets: Ints, m: int, members: Any) -> tuple[Ints, 
 
 
 def spread_sparse(
-    codes: Ints, offsets: Ints, size: tuple[int, int], reads: Ints, first: Ints, choices: Ints
+    codes: Ints, offsets: Ints, size: tuple[int, int], reads: Ints, first: Ints, choices: Ints, leave_out: bool
 ) -> tuple[Floats, Ints, Ints]:
     """Return data, indices and indptr where codes are ambiguous: all spellings, sorted and summed up.
 
-    size: m, places that a word spans; reads: where it reads its k symbols.
+    size: m, places that a word spans; reads: where it reads its k symbols; leave_out: whether windows with too many
+    spellings are left out, not refused.
     """
-    room = _spellings(codes, offsets, size[1], reads, first)
-    if (room < 0).any():
-        i = int(np.argmax(room < 0))
+    room, refused = _spellings(codes, offsets, size[1], reads, first)
+    if not leave_out and (refused >= 0).any():
+        i = int(np.argmax(refused >= 0))
         raise ValueError(
-            f"kmer_sparse: sequence {i} has a window of {len(reads)} symbols, from position {-room[i] - 1} on, so "
+            f"kmer_sparse: sequence {i} has a window of {len(reads)} symbols, from position {refused[i]} on, so "
             f"ambiguous that it may spell more than {SPELLINGS} words. Take a smaller k, a dense result, or cut the "
             "sequence there."
         )
@@ -91,6 +92,8 @@ def _spell_all(codes, offsets, size, reads, first, choices, words, weights):
     filled = 0
     for i in range(len(offsets) - 1):
         for t in range(offsets[i], offsets[i + 1] - size[1] + 1):
+            if _n_spellings(codes, t, reads, first) == 0:
+                continue
             count = spell(codes, t, size[0], reads, first, choices, words[filled:])
             for s in range(filled, filled + count):
                 weights[s] = 1.0 / count
@@ -99,17 +102,23 @@ def _spell_all(codes, offsets, size, reads, first, choices, words, weights):
 
 @jit
 def _spellings(codes, offsets, span, reads, first):
-    """Return the number of spellings of each sequence, or -1 - position of the first window with too many."""
-    room = np.zeros(len(offsets) - 1, np.int64)
+    """Return how many spellings each sequence has, and its first window with too many, which has none; else -1."""
+    room, refused = np.zeros(len(offsets) - 1, np.int64), np.full(len(offsets) - 1, -1)
     for i in range(len(offsets) - 1):
         for t in range(offsets[i], offsets[i + 1] - span + 1):
-            count = 1
-            for shift in reads:
-                count *= first[codes[t + shift] + 1] - first[codes[t + shift]]
-                if count > SPELLINGS:
-                    break
-            if count > SPELLINGS:
-                room[i] = offsets[i] - t - 1
-                break
+            count = _n_spellings(codes, t, reads, first)
+            if count == 0 and refused[i] < 0:
+                refused[i] = t - offsets[i]
             room[i] += count
-    return room
+    return room, refused
+
+
+@jit
+def _n_spellings(codes, at, reads, first):
+    """Return how many words the window at a position may spell, zero if too many."""
+    count = 1
+    for shift in reads:
+        count *= first[codes[at + shift] + 1] - first[codes[at + shift]]
+        if count > SPELLINGS:
+            return 0
+    return count

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.objects import Alphabet, pack_symbols, remember_width
-from genkern.validation import Floats, check_array, check_option
+from genkern.validation import Floats, begin_fit, check_array, check_option
 
 TABLES = ("protein", "angles", "one-hot")
 
@@ -50,6 +50,9 @@ class Channels(TransformerMixin, BaseEstimator):
     alphabet : str, int, sequence or Alphabet, optional
         The symbols: "dna", "rna", "protein", an explicit list or their number. The default is "protein" for that table,
         the keys of a dict, else the symbols of all objects given to ``fit``.
+    unknown : {"missing", "error"}, optional
+        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
     ----------
@@ -78,9 +81,10 @@ class Channels(TransformerMixin, BaseEstimator):
     array([ 1.9, -3.9,  4.2])
     """
 
-    def __init__(self, table: Any, alphabet: Any = None):
+    def __init__(self, table: Any, alphabet: Any = None, unknown: str | None = None):
         self.table = table
         self.alphabet = alphabet
+        self.unknown = unknown
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the alphabet, if it is not given.
@@ -95,8 +99,8 @@ class Channels(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        remember_width(self, X, reset=True)
-        known: Any = pack_symbols(X, self._given_alphabet(), "Channels").alphabet
+        begin_fit(self, X, y)
+        known: Any = pack_symbols(X, self._given_alphabet(), "Channels", unknown=self.unknown).alphabet
         rows = self._rows(known)
         extras = known.extras @ rows / known.extras.sum(axis=1, keepdims=True)
         self.alphabet_, self.table_ = known, np.concatenate([rows, extras])

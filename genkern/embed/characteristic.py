@@ -17,7 +17,7 @@ from genkern.models.base import rebatch
 from genkern.models.hmm import HMM
 from genkern.models.leaf import Leaf
 from genkern.models.streams import seed_of
-from genkern.validation import Floats, check_int, check_number
+from genkern.validation import Floats, check_bool, check_int, check_number
 
 NUMBERS = 1 << 17  # complex numbers of a temporary array: a few of them should fit into the processor's cache
 HIGHEST = 340.0  # the logarithm of a feature whose square is neither lost nor infinite
@@ -120,6 +120,7 @@ class CharacteristicFeatures(TransformerMixin, BaseEstimator):
         self
         """
         who = "CharacteristicFeatures"
+        check_bool(self.normalize, "normalize", who)
         lam = check_number(self.lam, "lam", who)
         length = 1 if self.length is None else check_int(self.length, "length", who, 1)
         if check_int(self.n_components, "n_components", who, 2) % 2:

@@ -15,7 +15,7 @@ from genkern.embed.packing import allows_nan, check_estimator_of_models, pack_fo
 from genkern.models.base import Model
 from genkern.models.class_mixture import ClassMixture
 from genkern.models.estimator import ModelEstimator
-from genkern.validation import Floats, check_option, check_probabilities
+from genkern.validation import Floats, check_bool, check_option, check_probabilities, refuse_unused
 
 PRIORS = ("empirical", "uniform")
 
@@ -99,6 +99,8 @@ def named_models(fitted: Any) -> list[tuple[str, Any]]:
 
 def fit_models(estimator: Any, X: Any, y: Any, per_class: bool, who: str) -> Any:
     """Return one model of all objects or, for ``per_class`` and where class models are given, a ClassMixture."""
+    if not check_bool(per_class, "per_class", who):
+        refuse_unused(y, X, who)
     if per_class or isinstance(estimator, Mapping):
         if isinstance(estimator, Mapping):
             return fit_class_models(estimator, X, None, "uniform", who)

@@ -244,7 +244,7 @@ def _contents(X: Any) -> list[str]:
         table.sum_duplicates()
         table.eliminate_zeros()
         return object_digests(Packed(table, np.arange(table.shape[0] + 1)))
-    if kind_of(X, "CrossFit") == "series":
+    if kind_of(X, "CrossFit", ask=False) == "series":
         return object_digests(pack_series(X, "CrossFit"))
     if isinstance(X, Packed):
         return object_digests(X)

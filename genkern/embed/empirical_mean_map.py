@@ -17,7 +17,7 @@ from genkern.embed.random_features import draw_waves, fourier_features
 from genkern.embed.spectrum import DENSE_WORDS
 from genkern.embed.states import sum_pieces
 from genkern.objects import Packed, check_objects, pack_series, pack_symbols, remember_width
-from genkern.validation import Floats, check_int, check_number, check_option
+from genkern.validation import Floats, begin_fit, check_int, check_number, check_option
 
 METHODS = ("auto", "dense", "sparse", "fourier")
 AUTO_COLUMNS, AUTO_LENGTH = 1 << 24, 10  # columns and lengths of words up to which sparse features are taken unasked
@@ -57,6 +57,9 @@ class EmpiricalMeanMap(TransformerMixin, BaseEstimator):
         Seed of the random frequencies, for numbers.
     n_jobs : int, optional
         Threads, over blocks of objects.
+    unknown : {"missing", "error"}, optional
+        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
     ----------
@@ -102,6 +105,7 @@ class EmpiricalMeanMap(TransformerMixin, BaseEstimator):
         n_components: int = 256,
         random_state: int = 0,
         n_jobs: int | None = None,
+        unknown: str | None = None,
     ):
         self.order = order
         self.lam = lam
@@ -110,6 +114,7 @@ class EmpiricalMeanMap(TransformerMixin, BaseEstimator):
         self.n_components = n_components
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.unknown = unknown
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the alphabet, if it is not given; draw frequencies, for numbers.
@@ -127,8 +132,8 @@ class EmpiricalMeanMap(TransformerMixin, BaseEstimator):
         who = "EmpiricalMeanMap"
         k = check_int(self.order, "order", who) + 1
         check_option(self.method, METHODS, "method", who)
-        remember_width(self, X, reset=True)
-        packed = check_objects(X, alphabet=self.alphabet, who=who)
+        begin_fit(self, X, y)
+        packed = check_objects(X, alphabet=self.alphabet, who=who, unknown=self.unknown)
         lam = check_number(self.lam, "lam", who, infinite=packed.alphabet is not None)
         self.alphabet_, self._size, self._sharpness = packed.alphabet, k, lam
         if packed.alphabet is not None:
@@ -194,9 +199,11 @@ class EmpiricalMeanMap(TransformerMixin, BaseEstimator):
         """Return the features of a block."""
         if self.alphabet_ is None:
             return self._fourier_features(packed, self._size)
-        members = self.alphabet_.sparse_members if self.alphabet_.ambiguities else None
-        make = gapped_features if self.method_ == "sparse" else tensor_features
-        return make(packed.values, packed.offsets, self.alphabet_.size, self._size, members, self._sharpness)
+        members = self.alphabet_.members_for(packed.values)
+        arguments = packed.values, packed.offsets, self.alphabet_.size, self._size, members, self._sharpness
+        if self.method_ == "dense":
+            return tensor_features(*arguments)
+        return gapped_features(*arguments, leave_out=self.alphabet_.unknown == "missing")
 
     def _fourier_features(self, packed: Packed, k: int) -> Floats:
         """Return means of the random features of all windows of k observations."""

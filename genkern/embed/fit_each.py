@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from genkern.embed.packing import allows_nan, check_estimator_of_models, pack_for
 from genkern.objects import object_digests, remember_width
 from genkern.store import Store, make_key
+from genkern.validation import begin_fit
 
 VERSION = 1  # of what ``fit_each`` computes; raised whenever the same settings give other models
 
@@ -81,7 +82,7 @@ class FitEach(TransformerMixin, BaseEstimator):
         """
         if self.store is not None and not isinstance(self.store, Store):
             raise TypeError(f"FitEach: 'store' must be a Store or None. Got {type(self.store).__name__}.")
-        remember_width(self, X, reset=True)
+        begin_fit(self, X, y)
         resolved = clone(check_estimator_of_models(self.estimator, "FitEach").resolve(X))
         packed = pack_for(resolved, X)
         self._event = packed.values.shape[1:]

@@ -12,7 +12,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, check_non_negative, validate_data
 
 from genkern.embed.class_models import check_labels
-from genkern.validation import Floats, check_number
+from genkern.validation import Floats, check_bool, check_number
 
 
 class LogOddsWeights(TransformerMixin, BaseEstimator):
@@ -86,6 +86,7 @@ class LogOddsWeights(TransformerMixin, BaseEstimator):
         self
         """
         pseudocount = check_number(self.pseudocount, "pseudocount", "LogOddsWeights", exclusive=True)
+        check_bool(self.binary, "binary", "LogOddsWeights")
         labels = check_labels(y, "LogOddsWeights")
         counts = self._check_counts(X, reset=True)
         check_consistent_length(counts, labels)

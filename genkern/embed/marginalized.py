@@ -24,7 +24,7 @@ from genkern.embed.states import StateEmbedding, flat_rows, indices, pair_offset
 from genkern.models.hmm import HMM
 from genkern.models.mixture import Mixture
 from genkern.objects import Packed
-from genkern.validation import Floats, check_int, check_number, check_option
+from genkern.validation import Floats, check_bool, check_int, check_number, check_option
 
 FEATURES = ("mean", "raw", "rbf")
 
@@ -125,6 +125,7 @@ class Marginalized(StateEmbedding):
     def _check_options(self) -> None:
         if self.order not in (1, 2):
             raise ValueError(f"The 'order' parameter of Marginalized must be 1 or 2. Got {self.order!r} instead.")
+        check_bool(self.normalize, "normalize", "Marginalized")
         check_option(self.features, FEATURES, "features", "Marginalized")
         check_number(self.lam, "lam", "Marginalized", exclusive=True)
         check_int(self.n_components, "n_components", "Marginalized", 1)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from genkern.core.kmers import kmer_sparse
 from genkern.models.site import pack_windows
 from genkern.objects import Alphabet, pack_symbols, remember_width
-from genkern.validation import check_int
+from genkern.validation import begin_fit, check_int
 
 
 class PlacedSpectrum(TransformerMixin, BaseEstimator):
@@ -27,6 +27,7 @@ class PlacedSpectrum(TransformerMixin, BaseEstimator):
 
     ks: Sequence[int]
     alphabet: Any
+    unknown: str | None
     alphabet_: Alphabet
 
     def _pack(self, X: Any, alphabet: Any) -> Any:
@@ -58,7 +59,7 @@ class PlacedSpectrum(TransformerMixin, BaseEstimator):
         if isinstance(self.ks, str) or not isinstance(self.ks, Sequence) or not self.ks:
             raise ValueError(f"The 'ks' parameter of {who} must be a list of lengths of words. Got {self.ks!r}.")
         lengths = [check_int(k, "ks", f"{who}, each of them,", 1) for k in self.ks]
-        remember_width(self, X, reset=True)
+        begin_fit(self, X, y)
         self.alphabet_ = self._pack(X, self.alphabet).alphabet
         self.n_features_out_ = sum(len(self._places(k)) * self.alphabet_.size**k for k in lengths)
         return self
@@ -79,11 +80,13 @@ class PlacedSpectrum(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "alphabet_")
         remember_width(self, X, reset=False)
         packed = self._pack(X, self.alphabet_)
-        members = self.alphabet_.sparse_members if self.alphabet_.ambiguities else None
+        members = self.alphabet_.members_for(packed.values)
         blocks = []
         for k in self.ks:
             codes, offsets = self._read(packed, k)
-            data, words, starts = kmer_sparse(codes, offsets, self.alphabet_.size, k, members)
+            data, words, starts = kmer_sparse(
+                codes, offsets, self.alphabet_.size, k, members, leave_out=self.alphabet_.unknown == "missing"
+            )
             places, size = len(self._places(k)), self.alphabet_.size**k
             place = np.repeat(np.arange(len(starts) - 1) % places, np.diff(starts))
             columns = words + place * size
@@ -134,6 +137,9 @@ class PositionalSpectrum(PlacedSpectrum):
         Lengths of the words, none above the length L of the sequences.
     alphabet : str, int, sequence or Alphabet, optional
         The m symbols: "dna", "rna", "protein", an explicit list, or (default) those of all objects given to ``fit``.
+    unknown : {"missing", "error"}, optional
+        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
     ----------
@@ -167,9 +173,10 @@ class PositionalSpectrum(PlacedSpectrum):
     array(['0:b', '1:b', '2:a', '0:bb', '1:ba'], dtype=object)
     """
 
-    def __init__(self, ks: Sequence[int] = (1, 2, 3, 4, 5), alphabet: Any = None):
+    def __init__(self, ks: Sequence[int] = (1, 2, 3, 4, 5), alphabet: Any = None, unknown: str | None = None):
         self.ks = ks
         self.alphabet = alphabet
+        self.unknown = unknown
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the length of the sequences and the alphabet, if it is not given.
@@ -186,7 +193,7 @@ class PositionalSpectrum(PlacedSpectrum):
         """
         self.__dict__.pop("length_", None)  # of an earlier fit
         self.length_ = self._pack(X, self.alphabet).values.shape[1]
-        super().fit(X)
+        super().fit(X, y)
         if max(self.ks) > self.length_:
             raise ValueError(
                 f"PositionalSpectrum: words of {max(self.ks)} symbols are longer than the sequences, which have "
@@ -195,7 +202,8 @@ class PositionalSpectrum(PlacedSpectrum):
         return self
 
     def _pack(self, X: Any, alphabet: Any) -> Any:
-        return pack_windows(X, alphabet, "PositionalSpectrum", length=getattr(self, "length_", None))
+        length = getattr(self, "length_", None)
+        return pack_windows(X, alphabet, "PositionalSpectrum", length=length, unknown=self.unknown)
 
     def _places(self, k: int) -> list[str]:
         return [str(position) for position in range(self.length_ - k + 1)]
@@ -221,6 +229,9 @@ class RegionSpectrum(PlacedSpectrum):
         The number R of regions, each of the same part of a sequence of T symbols, whatever its length.
     alphabet : str, int, sequence or Alphabet, optional
         The m symbols: "dna", "rna", "protein", an explicit list, or (default) those of all objects given to ``fit``.
+    unknown : {"missing", "error"}, optional
+        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
     ----------
@@ -245,10 +256,17 @@ class RegionSpectrum(PlacedSpectrum):
            [1., 2., 0., 3.]])
     """
 
-    def __init__(self, ks: Sequence[int] = (1, 2, 3, 4), n_regions: int = 4, alphabet: Any = None):
+    def __init__(
+        self,
+        ks: Sequence[int] = (1, 2, 3, 4),
+        n_regions: int = 4,
+        alphabet: Any = None,
+        unknown: str | None = None,
+    ):
         self.ks = ks
         self.n_regions = n_regions
         self.alphabet = alphabet
+        self.unknown = unknown
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the alphabet, if it is not given.
@@ -264,10 +282,10 @@ class RegionSpectrum(PlacedSpectrum):
         self
         """
         check_int(self.n_regions, "n_regions", "RegionSpectrum", 1)
-        return super().fit(X)
+        return super().fit(X, y)
 
     def _pack(self, X: Any, alphabet: Any) -> Any:
-        return pack_symbols(X, alphabet, "RegionSpectrum")
+        return pack_symbols(X, alphabet, "RegionSpectrum", unknown=self.unknown)
 
     def _places(self, k: int) -> list[str]:
         return [f"region{region}" for region in range(self.n_regions)]

@@ -259,7 +259,7 @@ def _spectrum(embedding: Spectrum, X: Any) -> Any:
     packed, plain = pack_symbols(X, embedding.alphabet_, "Spectrum"), copy.copy(embedding)
     plain.normalize, plain.sparse, plain.dtype = None, True, np.float64
     counts, _ = _word_terms(plain, packed, np.array(embedding.offsets_))
-    return share(counts, counts.sum(axis=0), as_vector(embedding.transform(X)))
+    return share(counts, counts.sum(axis=0), as_vector(embedding.transform(packed)))
 
 
 @position_features.register

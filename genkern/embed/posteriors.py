@@ -18,6 +18,7 @@ from genkern.models.factorial import FactorialHMM
 from genkern.models.hmm import HMM
 from genkern.models.posterior import Posterior
 from genkern.objects import Packed, remember_width
+from genkern.validation import begin_fit
 
 
 class Posteriors(TransformerMixin, BaseEstimator):
@@ -82,7 +83,7 @@ class Posteriors(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        remember_width(self, X, reset=True)
+        begin_fit(self, X, y)
         model = fit_models(self.estimator, X, None, False, "Posteriors")
         state_counts(model, "Posteriors")
         packed = pack_for(model, X)

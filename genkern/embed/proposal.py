@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from genkern.models.base import draws_in
 from genkern.models.streams import seed_of
-from genkern.validation import Floats, check_int, check_number
+from genkern.validation import Floats, check_bool, check_int, check_number
 
 LOWEST, HIGHEST = -700.0, 700.0  # logarithms of features that are neither lost nor infinite when squared
 
@@ -94,6 +94,7 @@ class ProposalFeatures(TransformerMixin, BaseEstimator):
         """
         who = "ProposalFeatures"
         check_number(self.rho, "rho", who, exclusive=True)
+        check_bool(self.normalize, "normalize", who)
         size = check_int(self.n, "n", who, 1)
         length = None if self.length is None else check_int(self.length, "length", who, 1)
         models = _check_models(X)

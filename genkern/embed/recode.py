@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.objects import Alphabet, as_alphabet, pack_symbols, remember_width
+from genkern.validation import begin_fit
 
 GROUPINGS = {  # of amino acids; for sources see Recode
     "conjoint7": "AGV ILFP YMTS HNQW RK DE C",
@@ -32,6 +33,9 @@ class Recode(TransformerMixin, BaseEstimator):
     alphabet : str, int, sequence or Alphabet, optional
         The symbols: "dna", "rna", "protein", an explicit list or their number. The default is "protein" for the groups
         that have a name, else the symbols of all groups.
+    unknown : {"missing", "error"}, optional
+        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error, which is
+        the default unless a given Alphabet says otherwise.
 
     Attributes
     ----------
@@ -60,9 +64,10 @@ class Recode(TransformerMixin, BaseEstimator):
     [['up', 'left']]
     """
 
-    def __init__(self, groups: Any, alphabet: Any = None):
+    def __init__(self, groups: Any, alphabet: Any = None, unknown: str | None = None):
         self.groups = groups
         self.alphabet = alphabet
+        self.unknown = unknown
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check groups and objects; nothing is learnt.
@@ -77,8 +82,8 @@ class Recode(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        remember_width(self, X, reset=True)
-        self._known, self._codes, reduced = _reduce(self.groups, self.alphabet)
+        begin_fit(self, X, y)
+        self._known, self._codes, reduced = _reduce(self.groups, self.alphabet, self.unknown)
         pack_symbols(X, self._known, "Recode")
         self.alphabet_ = reduced
         return self
@@ -122,28 +127,28 @@ class Recode(TransformerMixin, BaseEstimator):
         return tags
 
 
-def reduced_alphabet(groups: Any, alphabet: Any = None) -> Alphabet:
+def reduced_alphabet(groups: Any, alphabet: Any = None, unknown: str | None = None) -> Alphabet:
     """Return the alphabet in which ``Recode`` with the same arguments writes, ahead of any fit.
 
     Parameters
     ----------
-    groups, alphabet
+    groups, alphabet, unknown
         As of ``Recode``.
 
     Returns
     -------
     alphabet : Alphabet
     """
-    return _reduce(groups, alphabet)[2]
+    return _reduce(groups, alphabet, unknown)[2]
 
 
-def _reduce(groups: Any, alphabet: Any) -> tuple[Alphabet, NDArray[np.int32], Alphabet]:
+def _reduce(groups: Any, alphabet: Any, unknown: str | None) -> tuple[Alphabet, NDArray[np.int32], Alphabet]:
     """Return the alphabet, the new code (M,) of each of its codes, and the reduced alphabet."""
     if isinstance(groups, str) and groups in GROUPINGS:
         groups, alphabet = GROUPINGS[groups], "protein" if alphabet is None else alphabet
     members = [list(group) for group in (groups.split() if isinstance(groups, str) else groups)]
     listed = [symbol for group in members for symbol in group]
-    known = as_alphabet(listed if alphabet is None else alphabet)
+    known = as_alphabet(listed if alphabet is None else alphabet, unknown=unknown)
     odd = [s for s in known.symbols if listed.count(s) != 1] + [s for s in listed if s not in known.symbols]
     if odd or not all(members):
         what = f"{odd[0]!r} {listed.count(odd[0])} times" if odd else "an empty group"
@@ -151,9 +156,9 @@ def _reduce(groups: Any, alphabet: Any) -> tuple[Alphabet, NDArray[np.int32], Al
     group_of = {symbol: g for g, group in enumerate(members) for symbol in group}
     codes = [group_of[symbol] for symbol in known.symbols]
     several: list[tuple[Any, tuple[int, ...]]] = []
-    for symbol, possible in known.ambiguities:
+    for symbol, possible in known.extra_codes:
         choices = tuple(sorted({codes[member] for member in possible}))
         codes.append(choices[0] if len(choices) == 1 else len(members) + len(several))
         several += [(symbol, choices)] if len(choices) > 1 else []
-    reduced = Alphabet(tuple(group[0] for group in members), tuple(several))
+    reduced = Alphabet(tuple(group[0] for group in members), tuple(several), unknown=known.unknown)
     return known, np.array(codes, dtype=np.int32), reduced

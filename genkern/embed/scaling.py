@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.objects import kind_of, pack_series, remember_width
-from genkern.validation import Floats
+from genkern.validation import Floats, begin_fit
 
 CONSTANT = 1e-12  # relative spread below which a channel does not change but for rounding
 
@@ -56,9 +56,9 @@ class ScaleSeries(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        remember_width(self, X, reset=True)
+        begin_fit(self, X, y)
         self.scale_: Floats | None = None
-        if kind_of(X, "ScaleSeries") == "series":
+        if kind_of(X, "ScaleSeries", ask=False) == "series":
             values = pack_series(X, "ScaleSeries").values
             spread = deviations(values, largest(values), constant=1.0 / np.sqrt(values.shape[1]))
             self.scale_ = 2.0 ** np.round(np.log2(spread) + 0.5 * np.log2(values.shape[1]))
@@ -143,7 +143,7 @@ class CentreSeries(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        remember_width(self, X, reset=True)
+        begin_fit(self, X, y)
         self.n_channels_ = pack_series(X, "CentreSeries").values.shape[1]
         return self
 

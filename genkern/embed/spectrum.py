@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise, product
 from typing import Any, Self
 
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from genkern.core.kmers import kmer_counts, kmer_sparse
 from genkern.objects import pack_symbols, remember_width
-from genkern.validation import check_int, check_option
+from genkern.validation import begin_fit, check_bool, check_int, check_option
 
 DENSE_WORDS = 4096  # spectra with more words are sparse unless asked otherwise
 
@@ -44,6 +45,9 @@ class Spectrum(TransformerMixin, BaseEstimator):
     offsets : sequence of int, optional
         Where a word reads its symbols, rising from 0: (0, 3) counts the pairs of symbols three positions apart,
         (0, 1, 4) triples with a gap of two. These say how many symbols a word has; ``k`` is not used.
+    unknown : {"missing", "error"}, optional
+        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
     ----------
@@ -56,7 +60,8 @@ class Spectrum(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    A word with ambiguous symbols counts for all words that it may spell, in equal parts that sum to one. Objects
+    A word with ambiguous symbols counts for all words that it may spell, in equal parts that sum to one. In a sparse
+    result a word that may spell more than 4096 is an error, or is left out where unknown symbols are missing. Objects
     shorter than a word with its gaps have none and a row of zeros, whatever ``normalize``.
 
     The roots of the frequencies of words, ``Spectrum(normalize="frequency")`` and ``PowerMap(0.5)``, have the
@@ -91,6 +96,7 @@ class Spectrum(TransformerMixin, BaseEstimator):
         normalize: str | None = None,
         dtype: Any = np.float64,
         offsets: Sequence[int] | None = None,
+        unknown: str | None = None,
     ):
         self.k = k
         self.alphabet = alphabet
@@ -98,6 +104,7 @@ class Spectrum(TransformerMixin, BaseEstimator):
         self.normalize = normalize
         self.dtype = dtype
         self.offsets = offsets
+        self.unknown = unknown
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the alphabet, if it is not given.
@@ -113,16 +120,16 @@ class Spectrum(TransformerMixin, BaseEstimator):
         self
         """
         offsets = self._check_offsets()
-        if not isinstance(self.sparse, bool):
-            check_option(self.sparse, ("auto",), "sparse", "Spectrum, if not a bool,")
+        if self.sparse != "auto":
+            check_bool(self.sparse, "sparse", "Spectrum, if not 'auto',")
         if self.normalize is not None:
             check_option(self.normalize, ("frequency", "l2"), "normalize", "Spectrum")
             if np.dtype(self.dtype).kind != "f":
                 raise ValueError(
                     f"Spectrum: normalize={self.normalize!r} needs a 'dtype' of floats. Got {np.dtype(self.dtype)}."
                 )
-        remember_width(self, X, reset=True)
-        known: Any = pack_symbols(X, self.alphabet, "Spectrum").alphabet
+        begin_fit(self, X, y)
+        known: Any = pack_symbols(X, self.alphabet, "Spectrum", unknown=self.unknown).alphabet
         self.alphabet_, self.offsets_, self.n_features_out_ = known, offsets, known.size ** len(offsets)
         return self
 
@@ -141,9 +148,10 @@ class Spectrum(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "alphabet_")
         remember_width(self, X, reset=False)
         packed = pack_symbols(X, self.alphabet_, "Spectrum")
-        members = self.alphabet_.sparse_members if self.alphabet_.ambiguities else None
+        members = self.alphabet_.members_for(packed.values)
         large = self.sparse is True or (self.sparse == "auto" and self.n_features_out_ > DENSE_WORDS)
-        count: Any = kmer_sparse if large else kmer_counts
+        lenient = partial(kmer_sparse, leave_out=self.alphabet_.unknown == "missing")
+        count: Any = lenient if large else kmer_counts
         size, k = self.alphabet_.size, len(self.offsets_)
         counts = count(packed.values, packed.offsets, size, k, members, self.dtype, self.offsets_)
         if large:

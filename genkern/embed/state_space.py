@@ -17,7 +17,7 @@ from genkern.embed.states import (
     state_counts,
 )
 from genkern.objects import Packed
-from genkern.validation import Floats
+from genkern.validation import Floats, check_bool
 
 
 class StateSpace(StateEmbedding):
@@ -83,6 +83,10 @@ class StateSpace(StateEmbedding):
         self.map = map
         self.per_class = per_class
         self.n_jobs = n_jobs
+
+    def _check_options(self) -> None:
+        check_bool(self.transitions, "transitions", "StateSpace")
+        check_bool(self.normalize, "normalize", "StateSpace")
 
     def _names(self, model: Any, packed: Packed) -> list[str]:
         sizes = state_counts(model, "StateSpace", self.transitions)

@@ -19,7 +19,7 @@ from genkern.models.base import COORDINATES
 from genkern.models.class_mixture import ClassMixture, refuse_impossible
 from genkern.models.mixture import Mixture
 from genkern.objects import Packed, remember_width
-from genkern.validation import Floats, check_number, check_option
+from genkern.validation import Floats, check_bool, check_number, check_option
 
 MULTICLASS = ("one-vs-rest", "pairwise")
 
@@ -134,6 +134,8 @@ class TopScore(TransformerMixin, BaseEstimator):
         check_option(self.multiclass, MULTICLASS, "multiclass", "TopScore")
         check_option(self.coordinates, (*COORDINATES, "natural"), "coordinates", "TopScore")
         check_number(self.v_max, "v_max", "TopScore", exclusive=True)
+        check_bool(self.standardize, "standardize", "TopScore")
+        check_bool(self.constant, "constant", "TopScore")
         remember_width(self, X, reset=True)
         self.model_ = fit_class_models(self.estimator, X, y, self.priors, "TopScore")
         if len(self.model_.labels) < 2:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.objects import pack_series
-from genkern.validation import Floats, check_int
+from genkern.validation import Floats, check_bool, check_int, refuse_unused
 
 
 class Turns(TransformerMixin, BaseEstimator):
@@ -76,6 +76,8 @@ class Turns(TransformerMixin, BaseEstimator):
         self
         """
         check_int(self.lag, "lag", "Turns", 1)
+        check_bool(self.circular, "circular", "Turns")
+        refuse_unused(y, X, "Turns")
         if check_int(self.width, "width", "Turns", 1) % 2 == 0:
             raise ValueError(f"The 'width' parameter of Turns must be odd. Got {self.width} instead.")
         pack_series(X, "Turns", n_channels=2)

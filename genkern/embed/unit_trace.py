@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from genkern.validation import check_sizes
+from genkern.validation import check_bool, check_sizes
 
 CONSTANT = 1e-12  # relative spread below which features do not change but for rounding
 
@@ -62,6 +62,7 @@ class UnitTrace(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
+        check_bool(self.center, "center", "UnitTrace")
         table: Any = check_sizes(validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64), "UnitTrace")
         if sparse.issparse(table) and not table.has_canonical_format:
             table = table.copy()

@@ -15,7 +15,7 @@ from genkern.core.windows import Places, describe_windows
 from genkern.embed.scaling import deviations, largest
 from genkern.intake import offsets_of
 from genkern.objects import Packed, pack_series, remember_width
-from genkern.validation import Floats, check_int
+from genkern.validation import Floats, begin_fit, check_bool, check_int
 
 FLOOR = 0.1  # part of a channel's standard deviation that is added to that of a window
 
@@ -110,7 +110,7 @@ class Windows(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        self._learn(X)
+        self._learn(X, y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> list[Floats]:
@@ -126,7 +126,7 @@ class Windows(TransformerMixin, BaseEstimator):
         -------
         windows : list of n ndarrays of shape (number of positions, n_channels_out)
         """
-        return self._standardized(self._learn(X))
+        return self._standardized(self._learn(X, y))
 
     def transform(self, X: Any) -> list[Floats]:
         """Return the series of windows.
@@ -168,10 +168,12 @@ class Windows(TransformerMixin, BaseEstimator):
         ]
         return np.array(names, dtype=object)
 
-    def _learn(self, X: Any) -> Packed:
+    def _learn(self, X: Any, y: Any) -> Packed:
         """Set the fitted attributes; return the windows as they are."""
         self._widths()
-        remember_width(self, X, reset=True)
+        for name in ("normalize", "circular", "standardize"):
+            check_bool(getattr(self, name), name, "Windows")
+        begin_fit(self, X, y)
         packed = pack_series(X, "Windows")
         sizes = largest(packed.values)
         self.spread_ = deviations(packed.values, sizes)

@@ -99,7 +99,7 @@ class EmpiricalMean(Kernel):
         if x.alphabet is None or (y is not None and y.alphabet is None):
             return self._compare_numbers(x, y, k)
         lam = check_number(self.lam, "lam", "EmpiricalMean", infinite=True)
-        alphabet, y = _common(x.alphabet, y)
+        alphabet, y = _common(x, y)
         m, members = alphabet.size, alphabet.sparse_members
         if self._takes_tensors(x, x if y is None else y, m, k):
             first = tensor_features(x.values, x.offsets, m, k, members, lam)
@@ -157,12 +157,16 @@ class EmpiricalMean(Kernel):
         )
 
 
-def _common(alphabet: Alphabet, packed: Packed | None) -> tuple[Alphabet, Packed | None]:
+def _common(first: Packed, packed: Packed | None) -> tuple[Alphabet, Packed | None]:
     """Return an alphabet of the symbols of both, the first ones first, and the second objects in its codes."""
-    if packed is None or alphabet.same_codes(cast(Alphabet, packed.alphabet)):
+    alphabet = cast(Alphabet, first.alphabet)
+    if packed is None:
         return alphabet, packed
     other = cast(Alphabet, packed.alphabet)
-    if alphabet.ambiguities or other.ambiguities:
+    if alphabet.same_codes(other):
+        return alphabet if alphabet.n_codes >= other.n_codes else other, packed
+    extra = max(first.values.max() - alphabet.size, packed.values.max() - other.size) >= 0
+    if alphabet.ambiguities or other.ambiguities or extra:
         raise ValueError(f"EmpiricalMean: cannot compare {alphabet!r} with {other!r}; give alphabet= for both.")
     joint = Alphabet(tuple(dict.fromkeys((*alphabet.symbols, *other.symbols))))
     codes = np.array([joint.symbols.index(symbol) for symbol in other.symbols], np.int32)

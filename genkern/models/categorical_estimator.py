@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.intake import locate
 from genkern.models.categorical import Categorical
-from genkern.models.estimator import LeafEstimator
+from genkern.models.estimator import LeafEstimator, with_alphabet_of
 from genkern.objects import Alphabet, Packed, as_alphabet, pack_symbols
 from genkern.validation import Floats, check_number
 
@@ -32,6 +31,9 @@ class CategoricalEstimator(LeafEstimator):
         Maximum likelihood, :math:`\theta_k \propto c_k`; the mode of the posterior, as above; or the posterior
         predictive distribution of one further symbol, its mean under the same prior, :math:`\theta_k \propto c_k + 1 +
         \epsilon`. The last maximises nothing and is refused inside EM, e.g. as the emission of an HMM.
+    unknown : {"missing", "error"}, optional
+        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
     ----------
@@ -55,23 +57,29 @@ class CategoricalEstimator(LeafEstimator):
     array([0.6, 0.4])
     """
 
-    def __init__(self, alphabet: Any = None, pseudocount: float = 0.01, missing: Any = None, estimate: str = "map"):
+    def __init__(
+        self,
+        alphabet: Any = None,
+        pseudocount: float = 0.01,
+        missing: Any = None,
+        estimate: str = "map",
+        unknown: str | None = None,
+    ):
         self.alphabet = alphabet
         self.pseudocount = pseudocount
         self.missing = missing
         self.estimate = estimate
+        self.unknown = unknown
 
     def pack(self, X: Any, sequences: bool = True) -> Packed:
         """Encode symbols with the given or the inferred alphabet."""
         check_number(self.pseudocount, "pseudocount", "CategoricalEstimator")
         self._check_estimate()
-        return pack_symbols(X, self.alphabet, "CategoricalEstimator", missing=self.missing)
+        return pack_symbols(X, self.alphabet, "CategoricalEstimator", self.missing, self.unknown)
 
     def resolve(self, X: Any) -> CategoricalEstimator:
         """Return the estimator with the alphabet of all of X."""
-        if self.alphabet is not None:
-            return self
-        return clone(self).set_params(alphabet=self.pack(X).alphabet, missing=None)
+        return with_alphabet_of(self, X)
 
     def reference(self, packed: Packed, n: int, own: bool) -> Categorical:
         """Return uniform members."""

@@ -14,7 +14,7 @@ from genkern.models.counts import CountLeaf, cells, check_total, group_rows, row
 from genkern.models.leaf import Leaf
 from genkern.models.lean_information import Information
 from genkern.objects import Packed
-from genkern.validation import Floats, check_array
+from genkern.validation import Floats, check_array, check_bool
 
 NEGLIGIBLE = 1e-14  # mass of a law of totals that is left out of expectations over it
 
@@ -62,7 +62,11 @@ class DirichletMultinomial(CountLeaf):
         if (table <= 0).any():
             where = tuple(int(i) for i in np.argwhere(table <= 0)[0])
             raise ValueError(f"DirichletMultinomial: 'alpha' must be positive. Got {table[where]:g} at index {where}.")
-        self._freeze(alpha=table, total=check_total(total, "DirichletMultinomial"), ordered=bool(ordered))
+        self._freeze(
+            alpha=table,
+            total=check_total(total, "DirichletMultinomial"),
+            ordered=check_bool(ordered, "ordered", "DirichletMultinomial"),
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:

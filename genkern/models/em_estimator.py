@@ -9,7 +9,8 @@ import numpy as np
 from genkern.models.em import Limits, Run, warn_unconverged
 from genkern.models.estimator import ModelEstimator
 from genkern.models.streams import Keys, keys_of, seed_of
-from genkern.objects import Packed, object_digests, remember_width
+from genkern.objects import Packed, object_digests
+from genkern.validation import begin_fit
 
 
 class EMEstimator(ModelEstimator):
@@ -50,7 +51,7 @@ class EMEstimator(ModelEstimator):
         self
         """
         self._check_parameters()
-        remember_width(self, X, reset=True)
+        begin_fit(self, X, y)
         run = self._best(self.pack(X), np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])

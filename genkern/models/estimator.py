@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
 from genkern.models.base import Statistics
 from genkern.models.channel_moments import units
 from genkern.models.leaf import Leaf
-from genkern.objects import Packed, remember_width
-from genkern.validation import Floats, check_option
+from genkern.objects import Packed
+from genkern.validation import Floats, begin_fit, check_option
 
 WIDE = 1 << 22  # numbers of the parameters that are fitted at a time
 ESTIMATES = ("ml", "map", "predictive")
@@ -178,7 +178,7 @@ class LeafEstimator(ModelEstimator):
         -------
         self
         """
-        remember_width(self, X, reset=True)
+        begin_fit(self, X, y)
         self.model_ = self._fit_packed(self.pack(X, sequences=False), own=False)[0]
         return self
 
@@ -262,6 +262,14 @@ class Batch:
     def drop(self, leaving: NDArray[np.bool_]) -> None:
         """Keep what concerns the models that stay."""
         self.estimator = self.estimator.part(~leaving)
+
+
+def with_alphabet_of(estimator: Any, X: Any) -> Any:
+    """Return an estimator that has an alphabet as it is, another with the alphabet of all of X."""
+    if estimator.alphabet is not None:
+        return estimator
+    alphabet = estimator.pack(X).alphabet
+    return clone(estimator).set_params(alphabet=alphabet, missing=None, unknown=alphabet.unknown)
 
 
 def missing_points(packed: Packed) -> NDArray[np.bool_]:

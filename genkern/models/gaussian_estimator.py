@@ -60,8 +60,8 @@ class GaussianEstimator(LeafEstimator):
         :math:`\epsilon_{rel}`, the smallest variance allowed in units of that of the channel over the data: of all
         points in ``fit``, of each object's own in ``fit_each``. Data in other units have the same fit in those units.
         In a channel with values beyond four standard deviations the variance is that of the middle 80 %, lest an
-        outlier raise the floor for all. One without variance counts with its mean square, and with one if that is zero too;
-        isotropic covariances with the mean over channels. Zero, with ``min_covar=0``, is no floor.
+        outlier raise the floor for all. One without variance counts with its mean square, and with one if that is zero
+        too; isotropic covariances with the mean over channels. Zero, with ``min_covar=0``, is no floor.
 
     Attributes
     ----------

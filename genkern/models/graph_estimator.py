@@ -12,8 +12,8 @@ from genkern.models.em import Limits, Run, Steps, best_of, climb, warn_unconverg
 from genkern.models.estimator import ModelEstimator
 from genkern.models.graph import Graph, make_graph
 from genkern.models.streams import Keys, derive, keys_of, seed_of
-from genkern.objects import Packed, object_digests, remember_width
-from genkern.validation import Floats, check_int, check_number
+from genkern.objects import Packed, object_digests
+from genkern.validation import Floats, begin_fit, check_int, check_number
 
 
 class NetEstimator(ModelEstimator):
@@ -73,7 +73,7 @@ class NetEstimator(ModelEstimator):
         self
         """
         self._check_parameters()
-        remember_width(self, X, reset=True)
+        begin_fit(self, X, y)
         resolved = self.resolve(X)
         run = resolved._best(resolved.pack(X), np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history

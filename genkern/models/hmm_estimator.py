@@ -21,9 +21,9 @@ from genkern.models.hmm_start import Plan, check_start, first_guess, pack_for_st
 from genkern.models.mixture_estimator import MixtureEstimator
 from genkern.models.restarts import Problem, best_start, numbers_in, warn_lone
 from genkern.models.streams import Keys, keys_of, seed_of
-from genkern.objects import Packed, kind_of, object_digests, remember_width
+from genkern.objects import Packed, kind_of, object_digests
 from genkern.progress import report
-from genkern.validation import Floats, check_int, check_number, check_option
+from genkern.validation import Floats, begin_fit, check_int, check_number, check_option
 
 FAMILIES = {**EMISSIONS, "mixture": MixtureEstimator}
 INITS = ("auto", "random", "segmental", "kmeans")
@@ -146,7 +146,7 @@ class HMMEstimator(ModelEstimator):
         self
         """
         self._check_parameters()
-        remember_width(self, X, reset=True)
+        begin_fit(self, X, y)
         emission = self._emission_for(X)
         packed = self._pack(emission, X)
         n = self._states(emission, packed, float(np.median(packed.lengths)))

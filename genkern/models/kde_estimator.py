@@ -12,8 +12,8 @@ from genkern.core.kde_variance import LIKELY, RANGE, cross_validated
 from genkern.models.base import Statistics
 from genkern.models.estimator import ModelEstimator
 from genkern.models.kde import KDE
-from genkern.objects import Packed, pack_points, remember_width
-from genkern.validation import LARGEST, Floats, check_number, check_option
+from genkern.objects import Packed, pack_points
+from genkern.validation import LARGEST, Floats, begin_fit, check_number, check_option
 
 RULES = ("likelihood", "lscv", "silverman", "scott")
 SMALLEST = LARGEST**-2  # variance of points
@@ -104,7 +104,7 @@ class KDEEstimator(ModelEstimator):
         -------
         self
         """
-        remember_width(self, X, reset=True)
+        begin_fit(self, X, y)
         values = self.pack(X).values
         self.model_ = self._fit(Packed(values, np.array([0, len(values)])), ["X"])[0]
         return self

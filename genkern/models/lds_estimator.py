@@ -18,7 +18,7 @@ from genkern.models.lds_units import check_rules, raw_rules, refuse_low, rescale
 from genkern.models.streams import Keys, derive
 from genkern.models.units import Units, standardise
 from genkern.objects import Packed, pack_series
-from genkern.validation import check_int, check_number, check_option
+from genkern.validation import check_bool, check_int, check_number, check_option
 
 INITS = ("subspace", "pca")
 
@@ -163,6 +163,8 @@ class LDSEstimator(EMEstimator):
         check_int(self.n_states, "n_states", "LDSEstimator", 1)
         check_option(self.covariance, COVARIANCES, "covariance", "LDSEstimator")
         check_int(self.n_init, "n_init", "LDSEstimator", 1)
+        for name in ("stable", "offset"):
+            check_bool(getattr(self, name), name, "LDSEstimator")
         check_int(self.max_iter, "max_iter", "LDSEstimator", 0)
         check_number(self.tol, "tol", "LDSEstimator")
         check_rules(self, "LDSEstimator")

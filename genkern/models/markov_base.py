@@ -74,7 +74,7 @@ class Chain(Model):
 
     def symbols(self, packed: Packed) -> core.Symbols:
         """Return packed sequences as ``core.chains`` takes them."""
-        extras = [members for _, members in self.alphabet.ambiguities]
+        extras = [members for _, members in self.alphabet.extra_codes]
         return core.as_symbols(packed.values, packed.offsets, self.alphabet.size, extras)
 
     def log_prob(self, X: Any) -> Floats:

@@ -14,7 +14,7 @@ from genkern.models.markov_em import Limits, Run, run_em
 from genkern.models.markov_fit import ChainEstimator
 from genkern.models.streams import derive, keys_of, seed_of, uniforms
 from genkern.objects import Alphabet, Packed, object_digests
-from genkern.validation import check_int
+from genkern.validation import check_bool, check_int
 
 GUESS = Smoothing(0.01, 1.0)  # least smoothing of first guesses, which must not forbid what they have not seen
 
@@ -43,6 +43,9 @@ class MarkovChainEstimator(ChainEstimator):
         Whether the start distribution is the stationary law of the estimated transitions, not estimated itself.
     missing : symbol, optional
         A symbol that stands for a missing one. Named alphabets bring their own.
+    unknown : {"missing", "error"}, optional
+        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        default is "missing" for an inferred alphabet and "error" for a given one.
     max_iter : int, default=1000
         Largest number of EM steps, which only sequences with missing or ambiguous symbols, or with fewer than k, need.
     tol : float, default=1e-5
@@ -82,6 +85,7 @@ class MarkovChainEstimator(ChainEstimator):
         backoff: float = 0.0,
         stationary: bool = False,
         missing: Any = None,
+        unknown: str | None = None,
         max_iter: int = 1000,
         tol: float = 1e-5,
     ):
@@ -91,10 +95,12 @@ class MarkovChainEstimator(ChainEstimator):
         self.backoff = backoff
         self.stationary = stationary
         self.missing = missing
+        self.unknown = unknown
         self.max_iter = max_iter
         self.tol = tol
 
     def _reference(self, alphabet: Alphabet, packed: Packed) -> MarkovChain:
+        check_bool(self.stationary, "stationary", "MarkovChainEstimator")
         m, k = alphabet.size, self.order
         return MarkovChain(np.full((m,) * k, 1.0 / m**k), np.full((m,) * (k + 1), 1.0 / m), alphabet)
 
@@ -114,7 +120,7 @@ class PeriodicChainEstimator(ChainEstimator):
         Number k of symbols on which the next one depends.
     period : int, default=3
         Number P of phases.
-    alphabet, pseudocount, backoff, missing
+    alphabet, pseudocount, backoff, missing, unknown
         As of ``MarkovChainEstimator``; pseudocounts and lower orders are those of each phase.
     n_init : int, default=1
         Restarts of ``fit`` from different first guesses; the best is kept.
@@ -159,6 +165,7 @@ class PeriodicChainEstimator(ChainEstimator):
         pseudocount: float = 0.01,
         backoff: float = 0.0,
         missing: Any = None,
+        unknown: str | None = None,
         n_init: int = 1,
         max_iter: int = 1000,
         tol: float = 1e-5,
@@ -170,6 +177,7 @@ class PeriodicChainEstimator(ChainEstimator):
         self.pseudocount = pseudocount
         self.backoff = backoff
         self.missing = missing
+        self.unknown = unknown
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -218,7 +226,7 @@ class PositionalChainEstimator(ChainEstimator):
         Number k of symbols on which the next one depends.
     length : int, optional
         Number L of positions, above k; the default is the length of the longest sequence given to ``fit``.
-    alphabet, pseudocount, backoff, missing, max_iter, tol
+    alphabet, pseudocount, backoff, missing, unknown, max_iter, tol
         As of ``MarkovChainEstimator``; pseudocounts and lower orders are those of each position.
 
     Attributes
@@ -245,6 +253,7 @@ class PositionalChainEstimator(ChainEstimator):
         pseudocount: float = 0.01,
         backoff: float = 0.0,
         missing: Any = None,
+        unknown: str | None = None,
         max_iter: int = 1000,
         tol: float = 1e-5,
     ):
@@ -254,6 +263,7 @@ class PositionalChainEstimator(ChainEstimator):
         self.pseudocount = pseudocount
         self.backoff = backoff
         self.missing = missing
+        self.unknown = unknown
         self.max_iter = max_iter
         self.tol = tol
 

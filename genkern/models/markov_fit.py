@@ -7,17 +7,16 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from genkern.core.chains import is_ambiguous
 from genkern.models.base import Statistics
-from genkern.models.estimator import ModelEstimator
+from genkern.models.estimator import ModelEstimator, with_alphabet_of
 from genkern.models.markov_backoff import Laws, Smoothing, log_prior, maximize
 from genkern.models.markov_base import Chain
 from genkern.models.markov_em import Limits, Run, run_em
-from genkern.objects import Alphabet, Packed, as_alphabet, pack_symbols, remember_width
-from genkern.validation import check_int, check_number
+from genkern.objects import Alphabet, Packed, as_alphabet, pack_symbols
+from genkern.validation import begin_fit, check_int, check_number
 
 LARGEST_TABLES = 1 << 25  # most transition probabilities of a fit
 REFINEMENTS = 10  # steps after which the lower orders, towards which EM smooths, are held fixed
@@ -31,6 +30,7 @@ class ChainEstimator(ModelEstimator):
     pseudocount: float
     backoff: float
     missing: Any
+    unknown: str | None
     max_iter: int
     tol: float
 
@@ -49,7 +49,7 @@ class ChainEstimator(ModelEstimator):
         -------
         self
         """
-        remember_width(self, X, reset=True)
+        begin_fit(self, X, y)
         run = self._fit(self.pack(X))
         self.model_, self.history_ = self._finish(run.models)[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
@@ -85,13 +85,11 @@ class ChainEstimator(ModelEstimator):
 
     def pack(self, X: Any) -> Packed:
         """Encode symbols with the given or the inferred alphabet."""
-        return pack_symbols(X, self.alphabet, type(self).__name__, missing=self.missing)
+        return pack_symbols(X, self.alphabet, type(self).__name__, self.missing, self.unknown)
 
     def resolve(self, X: Any) -> ChainEstimator:
         """Return the estimator with the alphabet of all of X."""
-        if self.alphabet is not None:
-            return self
-        return clone(self).set_params(alphabet=self.pack(X).alphabet, missing=None)
+        return with_alphabet_of(self, X)
 
     # --- what a kind of chain gives
 

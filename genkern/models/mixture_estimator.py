@@ -18,8 +18,8 @@ from genkern.models.mixture import Mixture, component_blocks
 from genkern.models.mixture_start import divide, is_symbols
 from genkern.models.restarts import Problem, best_start, numbers_in, warn_lone
 from genkern.models.streams import Keys, keys_of, seed_of
-from genkern.objects import Packed, kind_of, object_digests, remember_width
-from genkern.validation import Floats, check_int, check_number, check_option
+from genkern.objects import Packed, kind_of, object_digests
+from genkern.validation import Floats, begin_fit, check_int, check_number, check_option
 
 INITS = ("auto", "kmeans", "random")
 SMOOTHING = 1.0  # added to the number of points of every component of a first guess, which must not forbid any
@@ -130,7 +130,7 @@ class MixtureEstimator(LeafEstimator):
         -------
         self
         """
-        remember_width(self, X, reset=True)
+        begin_fit(self, X, y)
         inner = self.inside_em(X, sequences=False)
         packed = inner.pack(X, sequences=False)
         self._refuse_few(packed, own=False)

@@ -12,7 +12,7 @@ from genkern.models.counts import CountLeaf, cells, check_total, group_rows
 from genkern.models.leaf import Leaf
 from genkern.models.lean_information import Information
 from genkern.objects import Packed
-from genkern.validation import Floats, check_probabilities
+from genkern.validation import Floats, check_bool, check_probabilities
 
 
 class Multinomial(CountLeaf):
@@ -60,7 +60,9 @@ class Multinomial(CountLeaf):
 
     def __init__(self, probs: ArrayLike, total: int | Leaf | None = None, ordered: bool = True):
         table = check_probabilities(probs, "probs", "Multinomial")
-        self._freeze(probs=table, total=check_total(total, "Multinomial"), ordered=bool(ordered))
+        self._freeze(
+            probs=table, total=check_total(total, "Multinomial"), ordered=check_bool(ordered, "ordered", "Multinomial")
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:

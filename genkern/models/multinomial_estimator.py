@@ -12,7 +12,7 @@ from genkern.models.dirichlet_multinomial import DirichletMultinomial
 from genkern.models.estimator import LeafEstimator
 from genkern.models.multinomial import Multinomial
 from genkern.objects import Packed
-from genkern.validation import Floats, check_number
+from genkern.validation import Floats, check_bool, check_number
 
 
 class MultinomialEstimator(LeafEstimator):
@@ -67,6 +67,7 @@ class MultinomialEstimator(LeafEstimator):
         who = "MultinomialEstimator"
         self._check_estimate()
         check_number(self.pseudocount, "pseudocount", who)
+        check_bool(self.ordered, "ordered", who)
         return check_totals(pack_counts(X, who, sequences), check_total(self.total, who), who)
 
     def resolve(self, X: Any) -> MultinomialEstimator:

@@ -164,12 +164,14 @@ class SiteModel(Leaf):
         return [self.alphabet.decode(window) for window in codes]
 
 
-def pack_windows(X: Any, alphabet: Any, who: str, missing: Any = None, length: int | None = None) -> Packed:
+def pack_windows(
+    X: Any, alphabet: Any, who: str, missing: Any = None, length: int | None = None, unknown: str | None = None
+) -> Packed:
     """Return windows of one length L as packed codes (n, L), one point per object.
 
     ``length`` is the L that is expected; None: that of the first window.
     """
-    packed = pack_symbols(X, alphabet, who, missing=missing)
+    packed = pack_symbols(X, alphabet, who, missing, unknown)
     sizes = packed.lengths * (packed.values.shape[1] if packed.values.ndim == 2 else 1)
     expected = int(sizes[0]) if length is None else length
     wrong = np.flatnonzero(sizes != expected)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from genkern.core.rows import expected_rows, log_pseudocounts
-from genkern.models.estimator import LeafEstimator
+from genkern.models.estimator import LeafEstimator, with_alphabet_of
 from genkern.models.site import SiteModel, pack_windows
 from genkern.objects import Packed, as_alphabet
 from genkern.validation import Floats, check_number
@@ -26,6 +25,9 @@ class SiteEstimator(LeafEstimator):
         seen at a position is improbable there rather than impossible. Zero is plain maximum likelihood.
     missing : symbol, optional
         A symbol that stands for a missing observation, which is summed out. Named alphabets bring their own.
+    unknown : {"missing", "error"}, optional
+        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
     ----------
@@ -39,21 +41,22 @@ class SiteEstimator(LeafEstimator):
            [0.  , 1.  ]])
     """
 
-    def __init__(self, alphabet: Any = None, pseudocount: float = 0.01, missing: Any = None):
+    def __init__(
+        self, alphabet: Any = None, pseudocount: float = 0.01, missing: Any = None, unknown: str | None = None
+    ):
         self.alphabet = alphabet
         self.pseudocount = pseudocount
         self.missing = missing
+        self.unknown = unknown
 
     def pack(self, X: Any, sequences: bool = False) -> Packed:
         """Encode windows of one length with the given or the inferred alphabet."""
         check_number(self.pseudocount, "pseudocount", "SiteEstimator")
-        return pack_windows(X, self.alphabet, "SiteEstimator", missing=self.missing)
+        return pack_windows(X, self.alphabet, "SiteEstimator", self.missing, unknown=self.unknown)
 
     def resolve(self, X: Any) -> SiteEstimator:
         """Return the estimator with the alphabet of all of X."""
-        if self.alphabet is not None:
-            return self
-        return clone(self).set_params(alphabet=self.pack(X).alphabet, missing=None)
+        return with_alphabet_of(self, X)
 
     def reference(self, packed: Packed, n: int, own: bool) -> SiteModel:
         """Return uniform members."""

@@ -23,7 +23,7 @@ from genkern.models.switching_field import field_statistics, mean_field
 from genkern.models.switching_start import pooled_model, segments
 from genkern.models.units import standardise
 from genkern.objects import Packed, pack_series
-from genkern.validation import Floats, check_int, check_number, check_option
+from genkern.validation import Floats, check_bool, check_int, check_number, check_option
 
 SWEEPS = 2  # in one E-step; the next goes on from where they stop
 POOLED_STEPS = 20  # of EM for the one system from which regimes are told apart
@@ -210,6 +210,8 @@ class SwitchingLDSEstimator(EMEstimator):
             check_int(getattr(self, name), name, who, 1)
         check_int(self.max_iter, "max_iter", who, 0)
         check_option(self.covariance, COVARIANCES, "covariance", who)
+        for name in ("stable", "offset"):
+            check_bool(getattr(self, name), name, who)
         for name in ("tol", "pseudocount"):
             check_number(getattr(self, name), name, who)
         check_rules(self, who, "noise_pseudocount")

@@ -28,6 +28,7 @@ def aligned_symbols(
     Cs: Sequence[float] = CS,
     cv: Any = 5,
     n_jobs: int | None = None,
+    unknown: str | None = None,
 ) -> Pipeline:
     """Return a logistic regression on words of aligned sequences, by position and by region, and on log-odds of models.
 
@@ -51,6 +52,9 @@ def aligned_symbols(
         The folds of that choice, and those of the out-of-fold features.
     n_jobs : int, optional
         Processes, over folds and Cs.
+    unknown : {"missing", "error"}, optional
+        What becomes of symbols outside the alphabet: they count as missing, with a warning, or are an error. The
+        default is "missing" for an inferred alphabet and "error" for a given one.
 
     Returns
     -------
@@ -76,12 +80,12 @@ def aligned_symbols(
     >>> aligned_symbols(ks=(1,), region_ks=(), orders=(0,), cv=2).fit(X, y).predict(["abb", "bba"])
     array([0, 1])
     """
-    parts: list[tuple[str, Any]] = [("words", PositionalSpectrum(ks, alphabet))]
+    parts: list[tuple[str, Any]] = [("words", PositionalSpectrum(ks, alphabet, unknown))]
     if region_ks:
-        regions = RegionSpectrum(region_ks, n_regions, alphabet)
+        regions = RegionSpectrum(region_ks, n_regions, alphabet, unknown)
         parts.append(("regions", Pipeline([("counts", regions), ("root", PowerMap(0.5))])))
     if orders:
-        odds = [(f"order{k}", ModelLogOdds(_chain(k, alphabet))) for k in orders]
+        odds = [(f"order{k}", ModelLogOdds(_chain(k, alphabet, unknown))) for k in orders]
         crossed = CrossFit(FeatureUnion(odds), cv)
         parts.append(("odds", Pipeline([("cross", crossed), ("scale", StandardScaler())])))
     learner = LogisticRegression(solver="newton-cg", tol=TOLERANCE)
@@ -89,6 +93,6 @@ def aligned_symbols(
     return Pipeline([("features", FeatureUnion(parts)), ("search", search)])
 
 
-def _chain(order: int, alphabet: Any) -> PositionalChainEstimator:
+def _chain(order: int, alphabet: Any, unknown: str | None) -> PositionalChainEstimator:
     """Return the estimator of the class models of one order."""
-    return PositionalChainEstimator(order, alphabet=alphabet, backoff=BACKOFF if order else 0.0)
+    return PositionalChainEstimator(order, alphabet=alphabet, backoff=BACKOFF if order else 0.0, unknown=unknown)

@@ -98,6 +98,7 @@ def contours(
     n_states: int = 5,
     random_state: Any = 0,
     n_jobs: int | None = None,
+    unknown: str | None = None,
 ) -> Pipeline:
     """Return a ridge classifier on Fisher vectors of closed contours, given as chain codes.
 
@@ -111,6 +112,9 @@ def contours(
         The codes in the order of their directions, or, if they are integers, their number.
     n_components, n_states, random_state, n_jobs
         As in ``series``.
+    unknown : {"missing", "error"}, optional
+        What becomes of other codes: they count as missing, of no direction, with a warning, or are an error, which is
+        the default.
 
     Returns
     -------
@@ -144,7 +148,7 @@ def contours(
     turns = Pipeline([("turns", Turns(circular=True)), ("scores", clone(scores))])
     return Pipeline(
         [
-            ("channels", Channels("angles", alphabet)),
+            ("channels", Channels("angles", alphabet, unknown)),
             ("scores", FeatureUnion([("directions", scores), ("turns", turns)])),
             ("ridge", KernelRidgeClassifierCV(kernel="linear")),
         ]

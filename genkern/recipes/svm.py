@@ -188,7 +188,9 @@ def meanmap_svm(
     return _models_svm(estimator, MeanMap(lam, length), C, store, n_jobs)
 
 
-def spectrum_svm(k: int = 3, *, alphabet: Any = None, C: float = 1.0, random_state: Any = 0) -> Pipeline:
+def spectrum_svm(
+    k: int = 3, *, alphabet: Any = None, C: float = 1.0, random_state: Any = 0, unknown: str | None = None
+) -> Pipeline:
     """Return a linear SVM on counts of words of k symbols.
 
     Parameters
@@ -201,6 +203,9 @@ def spectrum_svm(k: int = 3, *, alphabet: Any = None, C: float = 1.0, random_sta
         Weight of errors in the SVM.
     random_state : int, default=0
         Seed of the solver.
+    unknown : {"missing", "error"}, optional
+        What becomes of symbols outside the alphabet: they count as missing, with a warning, or are an error. The
+        default is "missing" for an inferred alphabet and "error" for a given one.
 
     Returns
     -------
@@ -216,7 +221,7 @@ def spectrum_svm(k: int = 3, *, alphabet: Any = None, C: float = 1.0, random_sta
     """
     return Pipeline(
         [
-            ("spectrum", Spectrum(k, alphabet)),
+            ("spectrum", Spectrum(k, alphabet, unknown=unknown)),
             ("norm", Normalizer()),
             ("svm", LinearSVC(C=C, random_state=random_state, max_iter=ITERATIONS)),
         ]

@@ -34,7 +34,7 @@ from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.markov_estimator import MarkovChainEstimator, PeriodicChainEstimator
 from genkern.models.mixture_estimator import MixtureEstimator
 from genkern.recipes.series import BLOCKS, STEPS
-from genkern.validation import Floats
+from genkern.validation import Floats, check_bool
 
 WIDTHS = (5, 9, 17)  # of windows of properties: a turn, a strand, a helix
 TURNS = (100, 170)  # degrees from one residue to the next, around a helix and along a strand
@@ -56,6 +56,7 @@ def symbols(
     length: bool | str = "auto",
     random_state: Any = 0,
     n_jobs: int | None = None,
+    unknown: str | None = None,
 ) -> Pipeline:
     r"""Return a ridge classifier on a sum of kernels between sequences of symbols that are not aligned.
 
@@ -97,6 +98,9 @@ def symbols(
         Seed of the models and of the folds.
     n_jobs : int, optional
         Threads.
+    unknown : {"missing", "error"}, optional
+        What becomes of symbols outside the alphabet: they count as missing, with a warning, or are an error. The
+        default is "missing" for an inferred alphabet and "error" for a given one.
 
     Returns
     -------
@@ -141,23 +145,26 @@ def symbols(
     >>> symbols(n_lags=3, n_gaps=1).fit(X, y).predict(["bababa", "baabbaa"])
     array([0, 1])
     """
+    if not _is_auto(length):
+        check_bool(length, "length", "symbols, if not 'auto',")
     name = str(getattr(alphabet, "name", alphabet)).lower()
     protein, period = name == "protein", PERIODS.get(name)
     groups = ("murphy10" if protein else None) if _is_auto(groups) else groups
     table = ("protein" if protein else None) if _is_auto(table) else table
-    models = _chains(alphabet, period, random_state) if _is_auto(models) else models
+    models = _chains(alphabet, period, random_state, unknown) if _is_auto(models) else models
     lags: Any = (30 if protein else 15) if _is_auto(n_lags) else n_lags
-    words = partial(_words, sparse=False if protein else "auto")  # the Gaussian kernel wants dense features
+    # The Gaussian kernel wants dense features.
+    words = partial(_words, sparse=False if protein else "auto", unknown=unknown)
     parts: list[tuple[str, Any]] = [("pairs", words(alphabet, [(0, lag) for lag in range(1, lags + 1)]))]
     gaps = [*product(range(1, n_gaps + 1), repeat=2), *(product(range(1, n_gaps), repeat=3) if period else ())]
     gapped = [tuple(accumulate((0, *steps))) for steps in gaps]
     if groups is None:
         parts.append(("gapped", words(alphabet, gapped)))
     else:
-        reduced = words(reduced_alphabet(groups, alphabet), gapped)
-        parts.append(("gapped", Pipeline([("recode", Recode(groups, alphabet)), ("words", reduced)])))
+        reduced = words(reduced_alphabet(groups, alphabet, unknown), gapped)
+        parts.append(("gapped", Pipeline([("recode", Recode(groups, alphabet, unknown)), ("words", reduced)])))
     if table is not None:
-        parts.append(("windows", _windows(table, alphabet, random_state, n_jobs)))
+        parts.append(("windows", _windows(table, alphabet, random_state, n_jobs, unknown)))
     if models:
         parts.append(("odds", _odds(models, random_state)))
     if protein if _is_auto(length) else length:
@@ -195,15 +202,16 @@ def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def _words(alphabet: Any, offsets: Sequence[tuple[int, ...]], sparse: bool | str) -> FeatureUnion:
+def _words(alphabet: Any, offsets: Sequence[tuple[int, ...]], sparse: bool | str, unknown: str | None) -> FeatureUnion:
     """Return the roots of the frequencies of words, one kernel of unit trace for each way of reading them."""
+    how = {"alphabet": alphabet, "sparse": sparse, "normalize": "frequency", "unknown": unknown}
     return FeatureUnion(
         [
             (
                 "-".join(map(str, reads)),
                 Pipeline(
                     [
-                        ("words", Spectrum(alphabet=alphabet, sparse=sparse, normalize="frequency", offsets=reads)),
+                        ("words", Spectrum(offsets=reads, **how)),
                         ("root", PowerMap(0.5)),
                         ("scale", UnitTrace()),
                     ]
@@ -214,7 +222,7 @@ def _words(alphabet: Any, offsets: Sequence[tuple[int, ...]], sparse: bool | str
     )
 
 
-def _windows(table: Any, alphabet: Any, random_state: Any, n_jobs: int | None) -> Pipeline:
+def _windows(table: Any, alphabet: Any, random_state: Any, n_jobs: int | None, unknown: str | None) -> Pipeline:
     """Return Fisher vectors of windows of numbers and covariances of their means, of unit trace together."""
     limits = {"max_iter": STEPS, "tol": 0, "random_state": random_state}
     mixture = MixtureEstimator(32, GaussianEstimator(min_covar=1e-2), **limits)
@@ -229,7 +237,7 @@ def _windows(table: Any, alphabet: Any, random_state: Any, n_jobs: int | None) -
     moments = OfObjects(_moments, feature_names_out=_moment_names)
     return Pipeline(
         [
-            ("channels", Channels(table, alphabet)),
+            ("channels", Channels(table, alphabet, unknown)),
             *([("moments", moments)] if isinstance(table, str) and table == "protein" else []),
             ("kernels", FeatureUnion(kernels, transformer_weights={"covariances": 0.5})),
             ("scale", UnitTrace()),
@@ -272,11 +280,11 @@ def _length_name(transformer: Any, input_features: Any) -> list[str]:
     return ["length"]
 
 
-def _chains(alphabet: Any, period: int | None, random_state: Any) -> list[Any]:
+def _chains(alphabet: Any, period: int | None, random_state: Any, unknown: str | None) -> list[Any]:
     """Return Markov chains of all orders, stationary and periodic, for alphabets that have a period."""
     if period is None:
         return []
-    smooth = {"alphabet": alphabet, "backoff": 30.0}
+    smooth = {"alphabet": alphabet, "backoff": 30.0, "unknown": unknown}
     stationary = [MarkovChainEstimator(order, **smooth) for order in ORDERS]
     limits = {"tol": 1e-4, "random_state": random_state}
     return stationary + [PeriodicChainEstimator(order, period, **smooth, **limits) for order in ORDERS]

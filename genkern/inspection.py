@@ -1,0 +1,88 @@
+"""What is looked at in an input before it is used: what integers mean, how series lie, what is missing altogether."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genkern.intake import Ints, collect, form_of
+
+FEW, SMALL = 64, 256  # integers that are symbols unasked: at most so many different ones, all below
+WIDE = 8  # channels per time step from which on an array is likely to lie the other way round
+NAMED = 5  # objects that a warning names
+
+
+def form_kind(X: Any, who: str) -> str:
+    """Return "symbols", "series" or "integers", by the form of the objects."""
+    objects = collect(X, who)
+    if isinstance(objects, np.ndarray):
+        if objects.ndim == 3 or objects.dtype.kind == "f":
+            return "series"
+        if objects.dtype.kind in "iuUS":
+            return "integers" if objects.dtype.kind in "iu" else "symbols"
+        items = objects.ravel().tolist()
+        if any(isinstance(item, str | bytes) for item in items):
+            return "symbols"
+        return "integers" if all(isinstance(item, int | np.integer) for item in items) else "series"
+    if all(type(obj) is str for obj in objects):
+        return "symbols"
+    forms = {form_of(obj, index, who)[0] for index, obj in enumerate(objects)}
+    if forms & {"string", "tokens"}:
+        return "symbols"
+    return "integers" if forms == {"integers"} else "series"
+
+
+def ask_about_integers(X: Any, who: str) -> None:
+    """Raise for integers that are not few and small, and so may be symbols as well as readings."""
+    seen: set[int] = set()
+    for index, obj in enumerate(collect(X, who)):
+        codes = np.asarray(obj)
+        outside = (codes < 0) | (codes >= SMALL)
+        if outside.any():
+            at = int(np.argmax(outside))
+            raise _ambiguous(f"Got {codes[at]} in object {index}, position {at}", who)
+        seen.update(np.unique(codes).tolist())
+        if len(seen) > FEW:
+            raise _ambiguous(f"Objects 0 to {index} have {len(seen)}", who)
+
+
+def _ambiguous(got: str, who: str) -> ValueError:
+    """Return the error for integers of which nobody said what they are."""
+    return ValueError(
+        f"{who}: the objects hold integers; symbols or numbers? They are symbols unasked where there are at most {FEW} "
+        f"different ones, from 0 to {SMALL - 1}. {got}. If they are measurements or counts, pass floats: "
+        "X.astype(float), or [np.asarray(x, float) for x in X]. If they are symbols, name them by alphabet=..., or, "
+        "for an HMMEstimator or MixtureEstimator, by emission='categorical' (component='categorical') or "
+        "CategoricalEstimator(alphabet=...)."
+    )
+
+
+def warn_wide(length: int, width: int) -> None:
+    """Warn of arrays (n, T, d) that look like (n, d, T)."""
+    if width >= WIDE * length:
+        warnings.warn(
+            f"The array has {length} time steps of {width} channels in each object: (n, T, d) is expected. If it is "
+            '(n, channels, time), pass np.swapaxes(X, 1, 2), or check_objects(X, kind="series", '
+            'layout="channels-first"); if not, check_objects(X, kind="series", layout="time-first") says so.',
+            UserWarning,
+            stacklevel=2,  # one place for all calls, so that the same words are shown once
+        )
+
+
+def warn_all_missing(missing: NDArray[np.bool_], offsets: Ints, who: str) -> None:
+    """Warn of objects of which every position (N,) is missing."""
+    if not missing.any():
+        return
+    empty = np.flatnonzero(np.logical_and.reduceat(missing, offsets[:-1]))
+    if len(empty):
+        named = ", ".join(map(str, empty[:NAMED])) + (", ..." if len(empty) > NAMED else "")
+        warnings.warn(
+            f"{who}: {len(empty)} of {len(offsets) - 1} objects have nothing observed (object {named}): every value is "
+            "missing, so they tell nothing, and their likelihood is one. Drop them, with their labels, if that is not "
+            "meant.",
+            UserWarning,
+            stacklevel=2,
+        )

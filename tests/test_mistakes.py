@@ -1,0 +1,332 @@
+"""Inputs that would be taken for what they are not: lengths, readings, tables of strings, layouts, flags."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+
+import genkern
+from genkern import (
+    CategoricalEstimator,
+    CentreSeries,
+    Channels,
+    EmpiricalMean,
+    EmpiricalMeanMap,
+    FisherScore,
+    FitEach,
+    GaussianEstimator,
+    HMMEstimator,
+    KDEEstimator,
+    LatentMeanMap,
+    LDSEstimator,
+    Marginalized,
+    MarkovChainEstimator,
+    MixtureEstimator,
+    Multinomial,
+    MultinomialEstimator,
+    PlugInClassifier,
+    PositionalSpectrum,
+    Posteriors,
+    Recode,
+    RegionSpectrum,
+    SiteEstimator,
+    Spectrum,
+    StateSpace,
+    Windows,
+    as_alphabet,
+    check_objects,
+    from_concatenated,
+    recipes,
+)
+from genkern.embed import ScaleSeries
+from genkern.inspection import FEW, SMALL
+from genkern.objects import infer_alphabet, kind_of, pack_points, pack_series, pack_symbols
+
+# --- a y that nothing uses
+
+ROWS = np.random.default_rng(0).normal(size=(240, 1))
+TEXTS = ["abab", "bb", "aab"]
+NUMBERS = [
+    HMMEstimator(2, max_iter=1, tol=0),
+    GaussianEstimator(),
+    MixtureEstimator(2, max_iter=1, tol=0),
+    KDEEstimator(),
+    LDSEstimator(1, max_iter=1, tol=0),
+    FisherScore(GaussianEstimator()),
+    StateSpace(HMMEstimator(2, max_iter=1, tol=0)),
+    Posteriors(HMMEstimator(2, max_iter=1, tol=0)),
+    FitEach(GaussianEstimator()),
+    EmpiricalMeanMap(0),
+    Windows(1),
+    ScaleSeries(),
+    CentreSeries(),
+]
+SYMBOLS = [
+    CategoricalEstimator(),
+    MarkovChainEstimator(1),
+    HMMEstimator(2, max_iter=1, tol=0),
+    Spectrum(1),
+    RegionSpectrum((1,)),
+    EmpiricalMeanMap(1),
+    Channels("one-hot"),
+    Recode("a b"),
+]
+
+
+@pytest.mark.parametrize("estimator", NUMBERS, ids=lambda e: type(e).__name__)
+def test_lengths_are_refused_with_the_call_that_is_meant(estimator):
+    name = type(estimator).__name__
+    with pytest.raises(
+        ValueError, match=rf"^{name}: y holds 2 integers that sum to 240.*{name}\(\.\.\.\)\.fit\(from_conc"
+    ):
+        clone(estimator).fit(ROWS, [100, 140])
+    clone(estimator).fit(from_concatenated(ROWS, [100, 140]))
+
+
+@pytest.mark.parametrize("estimator", SYMBOLS, ids=lambda e: type(e).__name__)
+def test_paths_and_other_sizes_are_refused_and_labels_are_not(estimator):
+    paths = [[0, 1, 0, 1], [1, 1], np.array([0, 0, 1])]
+    for y, match in (
+        (paths, "y holds one sequence per object"),
+        (np.concatenate(paths), "one entry per position"),
+        ([0, 1], r"inconsistent numbers of samples: \[3, 2\]"),
+        ([0, 1, 0, 1], r"inconsistent numbers of samples: \[3, 4\]"),
+        (["a"], r"inconsistent numbers of samples: \[3, 1\]"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            clone(estimator).fit(TEXTS, y)
+    for y in (None, [0, 1, 1], ["u", "v", "v"], np.eye(3), [[0, 1], [1, 0], [1, 1]], [1, 1, 1]):
+        clone(estimator).fit(TEXTS, y)
+        clone(estimator).fit(check_objects(TEXTS), y)
+
+
+def test_windows_of_one_length_refuse_lengths_too():
+    for estimator in (SiteEstimator(), PositionalSpectrum((1,))):
+        with pytest.raises(ValueError, match="y holds 2 integers that sum to 4"):
+            clone(estimator).fit(["ab", "ba", "bb", "aa"], [3, 1])
+
+
+# --- integers
+
+
+def readings():
+    """Return two classes of noisy readings of a 12-bit sensor, as int16."""
+    rng = np.random.default_rng(1)
+    y = np.arange(40) % 2
+    t = np.arange(60)
+    X = [(900 + 700 * np.sin(t / (6 + 4 * c)) + rng.normal(0, 60, 60)).astype(np.int16) for c in y]
+    return X, y
+
+
+@pytest.mark.parametrize(
+    "form", [lambda X: X, np.array, lambda X: [x.tolist() for x in X]], ids=["list", "2-D", "lists"]
+)
+def test_readings_are_asked_about(form):
+    X, y = readings()
+    assert len(np.unique(X)) > 1000
+    for estimator in (
+        HMMEstimator(2),
+        MixtureEstimator(2),
+        EmpiricalMeanMap(0),
+        FisherScore(HMMEstimator(2)),
+        PlugInClassifier(HMMEstimator(2)),
+        recipes.fisher_svm(2),
+        recipes.meanmap_svm(2),
+    ):
+        with pytest.raises(ValueError, match=r"symbols or numbers\?.*X\.astype\(float\).*alphabet="):
+            clone(estimator).fit(form(X), y)
+    for ask in (kind_of, check_objects, EmpiricalMean()):
+        with pytest.raises(ValueError, match=r"symbols or numbers\?"):
+            ask(form(X))
+
+
+def test_readings_as_floats_and_symbols_by_name():
+    X, y = readings()
+    floats = [x.astype(float) for x in X]
+    learner = make_pipeline(FisherScore(HMMEstimator(2, max_iter=20, tol=0)), SVC(kernel="linear"))
+    assert cross_val_score(learner, floats, y, cv=4).mean() == 1.0
+    model = HMMEstimator(2, "categorical", max_iter=1, tol=0).fit(X).model_
+    assert model.emissions.alphabet.symbols == tuple(np.unique(X).tolist())
+    named = HMMEstimator(2, CategoricalEstimator(alphabet=2000), max_iter=1, tol=0).fit(X).model_
+    assert named.emissions.alphabet.size == 2000
+    HMMEstimator(2, "gaussian", max_iter=1, tol=0).fit(X)
+    assert check_objects(X, alphabet=2000).alphabet.size == 2000
+    assert check_objects(X, kind="series").alphabet is None
+
+
+def test_few_and_small_integers_are_symbols():
+    few = [np.arange(FEW) * 4 % SMALL, [0, 3 * 4]]
+    assert kind_of(few) == kind_of([[0, 1], np.array([2, 1])]) == kind_of(np.array([[0, 7]])) == "symbols"
+    for wrong, match in (
+        ([np.arange(FEW + 1)], f"Objects 0 to 0 have {FEW + 1}"),
+        ([[0], [1, SMALL]], f"Got {SMALL} in object 1, position 1"),
+        ([[0, -1]], "Got -1 in object 0, position 1"),
+        (np.array([[0, 1], [2, 2**40]]), f"Got {2**40} in object 1, position 1"),
+        ([[0, 2**70]], f"Got {2**70} in object 0, position 1"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            kind_of(wrong)
+        assert kind_of(wrong, ask=False) == "symbols"
+    assert kind_of([[0, 500], [0.5]]) == "series"
+    assert check_objects([[0, -1]], missing=-1).alphabet == as_alphabet([0], missing=-1)
+
+
+def test_inferred_alphabets_are_the_codes_that_occur():
+    codes = [[3, 120, 340], [120, 3]]
+    assert infer_alphabet(codes).symbols == (3, 120, 340)
+    pairs = Spectrum(2).fit(codes)
+    assert pairs.n_features_out_ == 9
+    assert pairs.get_feature_names_out()[1] == "3,120"
+    np.testing.assert_array_equal(pairs.transform(codes), [[0, 1, 0, 0, 0, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0, 0, 0, 0]])
+    assert MarkovChainEstimator(1).fit(codes).model_.transitions.shape == (3, 3)
+    np.testing.assert_array_equal(genkern.Categorical([0.5, 0.25, 0.25]).log_prob([[2, 1]]), [np.log(0.0625)])
+
+
+# --- containers and objects
+
+
+def test_columns_of_strings():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"text": ["abab", "bb"], "label": [0, 1]}, index=[7, 3])
+    expected = [[2.0, 2.0], [0.0, 2.0]]
+    for dtype in (object, "string", "category", None):
+        column = frame["text"] if dtype is None else frame["text"].astype(dtype)
+        np.testing.assert_array_equal(Spectrum(1).fit_transform(column), expected)
+        assert pack_symbols(column).lengths.tolist() == [4, 2]
+    for table in (frame[["text"]], frame[["text"]].to_numpy(), np.array([["abab"], ["bb"]])):
+        for use in (Spectrum(1).fit, HMMEstimator(2).fit, check_objects, CategoricalEstimator().fit):
+            with pytest.raises(ValueError, match=r"one column of strings, such as 'abab' in row 0.*X\.iloc\[:, 0\]"):
+                use(table)
+    np.testing.assert_array_equal(Spectrum(1).fit_transform(frame[["text"]].iloc[:, 0]), expected)
+    assert pack_symbols([[s] for s in frame["text"]]).lengths.tolist() == [1, 1]
+    assert pack_symbols(np.array([["a"], ["b"]])).lengths.tolist() == [1, 1]
+    assert pack_symbols(np.array([["up", "down"], ["up", "up"]])).lengths.tolist() == [2, 2]
+
+
+def test_groups_of_data_frames_are_refused():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"id": [0, 0, 1], "u": [1.0, 2.0, 3.0], "v": [0.0, 1.0, 5.0]})
+    for X in (frame.groupby("id"), frame.groupby("id")["u"]):
+        with pytest.raises(TypeError, match=r"Got \w+GroupBy; pass one array per group.*for _, group in X"):
+            check_objects(X)
+    assert check_objects([group[["u", "v"]].to_numpy() for _, group in frame.groupby("id")]).lengths.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("buffer", [bytearray, memoryview])
+def test_buffers_are_refused(buffer):
+    for use in (check_objects, Spectrum(1).fit, HMMEstimator(2).fit, pack_series):
+        with pytest.raises(
+            TypeError, match=rf"object 1 is a {buffer.__name__}: text or numbers\?.*bytes\(x\).*list\(x\)"
+        ):
+            use([b"ab" if use is not pack_series else [1.0], buffer(b"ab")])
+    with pytest.raises(TypeError, match=r"Got one string; put it into a list"):
+        check_objects(buffer(b"ab"))
+    assert check_objects([bytes(buffer(b"ab"))]).objects() == ["ab"]
+
+
+@pytest.mark.parametrize("kind", [Decimal, Fraction])
+def test_other_numbers_are_refused(kind):
+    wrong = [
+        [[1.0, 2.0], [0.5, kind(3)]],
+        [["a", "b"], ["a", kind(3)]],
+        [[0.5, 1.5], np.array([0.5, kind(3)], dtype=object)],
+        np.array([[0.5, 1.5], [0.5, kind(3)]], dtype=object),
+    ]
+    for X in wrong:
+        for use in (check_objects, pack_series, pack_points, pack_symbols, HMMEstimator(2).fit):
+            if isinstance(X[0][0], str) and use in (pack_series, pack_points):
+                continue
+            with pytest.raises(TypeError, match=r"object 1, position 1 is (Decimal|Fraction)\(.*float\(x\).*str\(x\)"):
+                use(X)
+
+
+def test_channels_before_time_are_noticed():
+    rng = np.random.default_rng(0)
+    right, wrong = rng.normal(size=(4, 50, 3)), rng.normal(size=(4, 3, 50))
+    said = r"3 time steps of 50 channels.*np\.swapaxes\(X, 1, 2\).*layout=\"channels-first\""
+    for use in (check_objects, HMMEstimator(2, max_iter=1, tol=0).fit, Windows(1).fit, ScaleSeries().fit):
+        with pytest.warns(UserWarning, match=said):
+            use(wrong)
+    check_objects(right)
+    check_objects(rng.normal(size=(4, 3, 23)))
+    assert check_objects(wrong, layout="channels-first").values.shape == (200, 3)
+    assert check_objects(wrong, kind="series", layout="time-first").values.shape == (12, 50)
+    with pytest.warns(UserWarning, match="1 time steps of 9 channels"):
+        check_objects(rng.normal(size=(4, 1, 9)))  # one channel of nine steps, as some tools keep series
+    pack_points(wrong)  # bags of three points have no time
+
+
+# --- flags
+
+
+@pytest.mark.parametrize("value", ["anything", "False", 1, None, np.array([True])])
+def test_flags_are_true_or_false(value):
+    hmm, texts, y = HMMEstimator(2, max_iter=1, tol=0), ["abab", "abb", "bba", "baa"], [0, 1, 0, 1]
+    series = [[0.0, 1.0, 0.5], [1.0, 0.0, 2.0]]
+    for kind in (FisherScore, StateSpace, Marginalized, LatentMeanMap):
+        with pytest.raises(ValueError, match=rf"'per_class' parameter of {kind.__name__} must be True or False"):
+            kind(hmm, per_class=value).fit(texts, y)
+    cases = [
+        (StateSpace(hmm), "transitions", texts),
+        (StateSpace(hmm), "normalize", texts),
+        (Marginalized(hmm), "normalize", texts),
+        (genkern.TopScore(hmm), "standardize", texts),
+        (genkern.TopScore(hmm), "constant", texts),
+        (Windows(1), "normalize", series),
+        (Windows(1), "circular", series),
+        (Windows(1), "standardize", series),
+        (genkern.Turns(), "circular", [np.ones((3, 2))]),
+        (genkern.UnitTrace(), "center", np.eye(2)),
+        (genkern.LogOddsWeights(), "binary", np.eye(4)),
+        (Spectrum(1), "sparse", texts),
+        (MarkovChainEstimator(1), "stationary", texts),
+        (LDSEstimator(1), "stable", series),
+        (genkern.SwitchingLDSEstimator(2, 1), "stable", series),
+        (MultinomialEstimator(), "ordered", np.eye(2)),
+        (genkern.CharacteristicFeatures(), "normalize", [genkern.Gaussian([0.0], 1.0)]),
+        (genkern.ProposalFeatures(), "normalize", [genkern.Gaussian([0.0], 1.0)]),
+    ]
+    for estimator, name, X in cases:
+        with pytest.raises(
+            ValueError, match=rf"'{name}' parameter of {type(estimator).__name__}.* must be True or False"
+        ):
+            clone(estimator).set_params(**{name: value}).fit(X, y[: len(X)])
+    with pytest.raises(ValueError, match="'ordered' parameter of Multinomial must be True or False"):
+        Multinomial([0.5, 0.5], ordered=value)
+    with pytest.raises(ValueError, match="'length' parameter of symbols, if not 'auto', must be True or False"):
+        recipes.symbols(length=value)
+
+
+def test_flags_of_arrays_are_flags():
+    StateSpace(HMMEstimator(2, max_iter=1, tol=0), transitions=np.True_, per_class=np.bool_(False)).fit(TEXTS)
+
+
+# --- nothing observed
+
+
+def test_objects_without_any_value_are_named():
+    gap = [np.nan, np.nan]
+    series, said = [[1.0, 2.0], gap, [0.0, 3.0], gap], r"2 of 4 objects have nothing observed \(object 1, 3\)"
+    for use in (
+        HMMEstimator(2, max_iter=1, tol=0).fit,
+        GaussianEstimator().fit,
+        FitEach(HMMEstimator(1, max_iter=1, tol=0)).fit,
+        check_objects,
+        HMMEstimator(2, max_iter=1, tol=0).fit([[0.0, 1.0, 4.0]]).model_.log_prob,
+        FisherScore(HMMEstimator(2, max_iter=1, tol=0)).fit([[0.0, 1.0, 4.0]]).transform,
+    ):
+        with pytest.warns(UserWarning, match=said):
+            use(series)
+    with pytest.warns(UserWarning, match="1 of 2 objects have nothing observed"):
+        logs = HMMEstimator(2, CategoricalEstimator("dna"), max_iter=1, tol=0).fit(["ACGT", "NNN"]).model_
+    with pytest.warns(UserWarning, match=r"7 of 7 objects have nothing observed \(object 0, 1, 2, 3, 4, \.\.\.\)"):
+        np.testing.assert_allclose(logs.log_prob(["N-X"] * 7), 0.0, atol=1e-12)
+    check_objects([[np.nan, 1.0], ["N", "A"][:0] or [2.0]])
+    with pytest.warns(UserWarning, match="object 0"):
+        table = pack_points(np.array([[np.nan, np.nan], [np.nan, 1.0]]))
+    assert table.n_objects == 2
