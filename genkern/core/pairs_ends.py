@@ -51,6 +51,15 @@ LN2 = math.log(2.0)
 
 
 @kernel
+def clear(room, slope, level):
+    """Make the room ready for an item: what bounds the growth of φ by a step, and the sum of φ_1, as logarithms."""
+    for place in (EXPONENT, REDO, DONE, MARK, WEAK):
+        store(room.numbers, place, zero())
+    store(room.numbers, SLOPE, slope)
+    store(room.numbers, LEVEL, level)
+
+
+@kernel
 def begin(left, a, right, b, room):
     """Set φ_1 = (π π′ᵀ) ∘ ψ; π stands at left[a], π′ at right[b]."""
     x = room.numbers
@@ -156,8 +165,8 @@ def is_behind(room, steps):
 
 
 @kernel
-def look(left, a, right, b, room, steps):
-    """Mark as lost the lanes where products that vanished in the last steps may come to matter.
+def look(left, a, right, b, room, done, seen):
+    """Mark as lost the lanes where products that vanished since step ``seen`` may come to matter; return step ``done``.
 
     What vanishes in a step is below 2^-1022 of about the largest sum that there may have been. It does not matter if
     all entries of φ that can be reached are far above that: then each of them has incomparably more from elsewhere, now
@@ -178,16 +187,21 @@ def look(left, a, right, b, room, steps):
     store(x, SPARE, s)
     for k in range(W):
         level = log_or_never(x[SPARE + k]) + x[EXPONENT + k] * LN2
-        if not x[LEVEL + k] + steps * x[SLOPE + k] - level < TOO_FAR:
+        if not x[LEVEL + k] + (done - seen) * x[SLOPE + k] - level < TOO_FAR:
             x[LOST + k] = 1.0
         x[LEVEL + k] = level
     store(x, MARK, load(x, EXPONENT))
+    return done
 
 
 @kernel
-def judge(room):
-    """Have the lanes done again where something was lost that may matter."""
+def judge(left, a, right, b, room, done, seen):
+    """Have the lanes done again whose results are weak and where something was lost; return the step last looked at."""
     x = room.numbers
+    if not any_lane(less(zero(), load(x, WEAK))):
+        return seen
+    look(left, a, right, b, room, done, seen)
     spoilt = load(x, LOST) * load(x, WEAK)
     store(x, REDO, maximum(load(x, REDO), spoilt))
     store(x, WEAK, zero())
+    return done

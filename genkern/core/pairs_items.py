@@ -11,25 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.core.jit import kernel
-from genkern.core.pairs_ends import begin, close, end, is_behind, judge, look, scale_as_psi, watch
+from genkern.core.pairs_ends import begin, clear, close, end, is_behind, judge, look, scale_as_psi, watch
 from genkern.core.pairs_psi import scale_values
 from genkern.core.pairs_steps import advance, copy, multiply, total
 from genkern.core.pairs_types import (
     DONE,
-    EXPONENT,
-    LEVEL,
-    MARK,
     READY,
     REDO,
     RESULT,
     SCALES,
     SHIFT,
-    SLOPE,
     TRANSITIONS,
-    WEAK,
     Floats,
 )
-from genkern.core.simd import W, any_lane, broadcast, element, less, load, store, zero
+from genkern.core.simd import W, broadcast, element, load, store
 
 TOGETHER = 8  # left-hand models that share a right-hand unit while it is in the cache
 WATCH = 16  # steps between two looks at convergence, later an eighth of those done
@@ -67,10 +62,7 @@ def run_items(block, rows, units, psi, scales, room, tile):
                 slope = broadcast(element(left, a_end + 2 * n)) + load(right, b_end + 2 * width)
                 a_reach, b_reach = a_end + 3 * n, b_end + 3 * width
                 a_first, b_first = a_end + 4 * n, b_end + 4 * width
-                for place in (EXPONENT, REDO, DONE, MARK, WEAK):
-                    store(x, place, zero())
-                store(x, SLOPE, slope)
-                store(x, LEVEL, bound - broadcast(length - 1.0) * slope)
+                clear(room, slope, bound - broadcast(length - 1.0) * slope)
                 if count:
                     multiply(left, a_first, right, b_first, count, room, room.nowhere, room.psi, tile)
                     scale_values(x, room.psi, n * width, x, SHIFT, room.lanes)
@@ -95,15 +87,11 @@ def run_items(block, rows, units, psi, scales, room, tile):
                     watched = done < last
                     advance(left, a + TRANSITIONS * n, right, b + TRANSITIONS * width, room, span, watched, tile)
                     if watched and is_behind(room, float(done - seen)):
-                        look(left, a_reach, right, b_reach, room, float(done - seen))
-                        seen = done
+                        seen = look(left, a_reach, right, b_reach, room, done, seen)
                     if watched and watch(left, a_end, right, b_end, room):
                         s = end(left, a_end, right, b_end, room, room.phi)
                         settled = close(s, bound, room, length - 1 - done)
-                        if any_lane(less(zero(), load(x, WEAK))):
-                            look(left, a_reach, right, b_reach, room, float(done - seen))
-                            judge(room)
-                            seen = done
+                        seen = judge(left, a_reach, right, b_reach, room, done, seen)
                 if not settled:
                     store(x, READY, broadcast(1.0) - load(x, DONE))
                     if block.cheap:
@@ -116,9 +104,7 @@ def run_items(block, rows, units, psi, scales, room, tile):
                     else:
                         s = end(left, a_end, right, b_end, room, room.phi)
                     close(s, bound, room, length - 1 - done)
-                    if any_lane(less(zero(), load(x, WEAK))):
-                        look(left, a_reach, right, b_reach, room, float(last - seen))
-                        judge(room)
+                    judge(left, a_reach, right, b_reach, room, last, seen)
                 column = unit * group
                 for k in range(min(group, block.log_k.shape[1] - column)):
                     block.log_k[row, column + k] = x[RESULT + k] + length * x[SHIFT + k]
