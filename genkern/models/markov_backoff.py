@@ -61,8 +61,8 @@ def maximize(statistics: Statistics, smoothing: Smoothing, centre: Laws | None =
     phases = np.broadcast_to(tables.phases, start.shape[:2])
     if "phases" in statistics.blocks:
         # That a first guess begins in one phase forbids no other: here pseudocounts also fill zeros.
-        counts = phases * statistics["phases"].reshape(phases.shape) + smoothing.pseudocount
-        phases = counts / counts.sum(axis=-1, keepdims=True)
+        filled = phases * statistics["phases"].reshape(phases.shape) + smoothing.pseudocount
+        phases = filled / filled.sum(axis=-1, keepdims=True)
     batch = () if len(steps) == 1 and not model.shape else (len(steps),)
     return model._with_tables(phases, start, steps, batch), centre
 
