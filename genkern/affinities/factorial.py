@@ -9,7 +9,7 @@ import numpy as np
 from genkern.affinities.gaussian import as_kind
 from genkern.affinities.hmm import MEAN_MAP, PRODUCT, state_pair_recursion
 from genkern.affinities.how import Expected, How, Power
-from genkern.affinities.mean_field import Chains, Coupling, collapsed_bound, joint_bound
+from genkern.affinities.mean_field import Chains, Coupling, beliefs_of, collapsed_bound, joint_bound
 from genkern.affinities.registry import affinity
 from genkern.models.base import rebatch
 from genkern.models.factorial import FactorialHMM
@@ -18,6 +18,7 @@ from genkern.validation import Floats
 
 MAX_PAIRS = 1 << 20  # pairs of joint states up to which the exact recursion runs
 CHUNK = 1 << 20  # numbers in a temporary array
+STARTS, SPREAD = 3, 2.0  # from which mean fields climb, and the standard deviation of their fields but the first
 JEBARA = "Jebara, Kondor & Howard (2004), section 5.3"
 
 
@@ -53,7 +54,8 @@ def collapsed_mean_field(P: FactorialHMM, Q: FactorialHMM, how: Power | Expected
 
     .. math:: L \log c + \sum_c (\log Z_c - \langle h_c \rangle) - \tfrac12 \sum_t E\, \delta_t^T V^{-1} \delta_t
 
-    where :math:`Z_c` normalises chain c with the fields h of the others. It is not positive semi-definite.
+    where :math:`Z_c` normalises chain c with the fields h of the others. It is the best of several starts, one of them
+    what "mean-field" ends with, so that it is never below that. It is not positive semi-definite.
     """
     _check_channels(P, Q)
     if how == Expected(0.0):
@@ -70,7 +72,7 @@ def joint_mean_field(P: FactorialHMM, Q: FactorialHMM, how: Power, length: int) 
 
     .. math:: \rho\, E_Q \log p(x, q)\, p'(x, q') + H(Q), \quad Q = Q(x) \prod_c Q_c(q^c)
 
-    It is looser than "collapsed", and not positive semi-definite.
+    It is the best of several starts, looser than "collapsed", and not positive semi-definite.
     """
     _check_channels(P, Q)
     return _by_rows(P, Q, how, length, joint=True)
@@ -109,6 +111,7 @@ def _by_rows(P: FactorialHMM, Q: FactorialHMM, how: Power | Expected, length: in
     block, row, column = np.indices((g, a, b)).reshape(3, -1)
     first, second = block * a + row, block * b + column
     constants = affinity.block(P.noise, Q.noise, how).ravel()
+    fields = [_fields(side, length) for side in (left, right)]
     out = np.empty(g * a * b)
     step = max(1, CHUNK // (length * sum(k * k + d for k in (*P.n_states, *Q.n_states))))
     for low in range(0, len(out), step):
@@ -116,11 +119,30 @@ def _by_rows(P: FactorialHMM, Q: FactorialHMM, how: Power | Expected, length: in
         pair = left[first[some]], right[second[some]]
         chains = _chains(*pair, how.weight_power)
         noise = [as_kind(side.noise, "full").cov for side in pair]
-        if joint:
-            out[some] = joint_bound(chains, Coupling(noise[0], noise[1], how.weight_power), length)
-            continue
-        out[some] = length * constants[some] + collapsed_bound(chains, _spread(noise, how), length)
+        drawn = [[array[:, index[some]] for array in side] for side, index in zip(fields, (first, second), strict=True)]
+        starts = [beliefs_of(chains, list(start)) for start in zip(*drawn[0], *drawn[1], strict=True)]
+        found = np.full(len(chains.starts[0]), -np.inf)
+        if isinstance(how, Power):
+            found, beliefs = joint_bound(chains, Coupling(noise[0], noise[1], how.rho), starts[:1])
+            starts.append(beliefs)
+        if not joint:
+            bound, _ = collapsed_bound(chains, _spread(noise, how), starts)
+            found = np.maximum(found, length * constants[some] + bound)
+        out[some] = found
     return out.reshape(*batch, a, b)
+
+
+def _fields(P: FactorialHMM, length: int) -> list[Floats]:
+    """Return fields (STARTS, a, L, K) of each chain from which mean fields start: none, and ones of each model's draw.
+
+    Without fields, chains that are alike stay alike, which may be a poor bound.
+    """
+    fields = [np.zeros((STARTS, P.shape[0], length, k)) for k in P.n_states]
+    for i, member in enumerate(P.unstack()):
+        rng = np.random.default_rng(int(member.digest[:16], 16))
+        for field in fields:
+            field[1:, i] = rng.normal(0.0, SPREAD, field[1:, i].shape)
+    return fields
 
 
 def _spread(noise: list[Floats], how: Power | Expected) -> Floats:

@@ -46,8 +46,14 @@ class Beliefs(NamedTuple):
     scores: list[Floats]
 
 
-def collapsed_bound(chains: Chains, spread: Floats, length: int) -> Floats:
-    """Return bounds (N,) of log sum_q prod_c potentials exp(-delta^T V^-1 delta / 2), for covariances V (N, d, d)."""
+Sweep = Callable[[Chains, Beliefs, Ints], Floats]
+
+
+def collapsed_bound(chains: Chains, spread: Floats, starts: list[Beliefs]) -> tuple[Floats, Beliefs]:
+    """Return bounds (N,) of log sum_q prod_c potentials exp(-delta^T V^-1 delta / 2), for covariances V (N, d, d).
+
+    They are the best of those from all starts, and come with their beliefs.
+    """
     inverse = _inverse(spread)
 
     def sweep(chains: Chains, beliefs: Beliefs, rows: Ints) -> Floats:
@@ -61,11 +67,15 @@ def collapsed_bound(chains: Chains, spread: Floats, length: int) -> Floats:
         total: Floats = np.sum(beliefs.scores, axis=0) - 0.5 * square
         return total
 
-    return _climb(chains, length, sweep)
+    return _highest(chains, starts, sweep)
 
 
-def joint_bound(chains: Chains, coupling: Coupling, length: int) -> Floats:
-    """Return bounds (N,) with a Gaussian belief about every observation besides the chains'."""
+def joint_bound(chains: Chains, coupling: Coupling, starts: list[Beliefs]) -> tuple[Floats, Beliefs]:
+    """Return bounds (N,) with a Gaussian belief about every observation besides the chains', and the latter.
+
+    The same beliefs about the chains give a collapsed bound that is no lower.
+    """
+    length = starts[0].states[0].shape[1]
     precisions = [_inverse(coupling.left), _inverse(coupling.right)]
     rho, d = coupling.rho, coupling.left.shape[-1]
     cov = _inverse(precisions[0] + precisions[1]) / rho
@@ -95,21 +105,41 @@ def joint_bound(chains: Chains, coupling: Coupling, length: int) -> Floats:
             total = total - 0.5 * rho * (square + _variance(chains, beliefs, weights[side], members))
         return total
 
-    return constant + _climb(chains, length, sweep)
+    bounds, beliefs = _highest(chains, starts, sweep)
+    return constant + bounds, beliefs
 
 
-def _climb(chains: Chains, length: int, sweep: Callable[[Chains, Beliefs, Ints], Floats]) -> Floats:
-    """Return the bounds (N,) after sweeps until each pair's own bound no longer grows."""
+def beliefs_of(chains: Chains, fields: list[Floats]) -> Beliefs:
+    """Return what chains in given fields (N, L, K) believe."""
+    first = [_chain(*arrays) for arrays in zip(chains.starts, chains.steps, fields, strict=True)]
+    return Beliefs(*(list(part) for part in zip(*first, strict=True)))
+
+
+def _highest(chains: Chains, starts: list[Beliefs], sweep: Sweep) -> tuple[Floats, Beliefs]:
+    """Return the highest bounds (N,) that are reached from the starts, and the beliefs that give them."""
+    bounds, best = _climb(chains, starts[0], sweep)
+    for start in starts[1:]:
+        others, beliefs = _climb(chains, start, sweep)
+        better = others > bounds
+        bounds = np.where(better, others, bounds)
+        for old, new in zip(best, beliefs, strict=True):
+            for mine, theirs in zip(old, new, strict=True):
+                mine[better] = theirs[better]
+    return bounds, best
+
+
+def _climb(chains: Chains, start: Beliefs, sweep: Sweep) -> tuple[Floats, Beliefs]:
+    """Return the bounds (N,) after sweeps until each pair's own bound no longer grows, and the beliefs then."""
     count = len(chains.starts[0])
-    out = np.empty(count)
-    rows = np.arange(count)
-    flat = [np.zeros((count, length, start.shape[1])) for start in chains.starts]
-    first = [_chain(*arrays) for arrays in zip(chains.starts, chains.steps, flat, strict=True)]
-    beliefs = Beliefs(*(list(part) for part in zip(*first, strict=True)))
+    out, rows = np.empty(count), np.arange(count)
+    final, beliefs = (Beliefs(*([array.copy() for array in part] for part in start)) for _ in range(2))
     best = np.full(count, -np.inf)
     for _ in range(MAX_ITER):
         bound = sweep(chains, beliefs, rows)
         out[rows] = bound
+        for kept, part in zip(final, beliefs, strict=True):
+            for mine, now in zip(kept, part, strict=True):
+                mine[rows] = now
         going = bound - best > TOL * (1.0 + np.abs(bound))
         if not going.any():
             break
@@ -117,7 +147,7 @@ def _climb(chains: Chains, length: int, sweep: Callable[[Chains, Beliefs, Ints],
             chains, rows = chains.take(going), rows[going]
             beliefs = Beliefs(*([array[going] for array in part] for part in beliefs))
         best = bound[going]
-    return out
+    return out, final
 
 
 def _chain(start: Floats, steps: Floats, field: Floats) -> tuple[Floats, Floats]:
@@ -130,7 +160,9 @@ def _chain(start: Floats, steps: Floats, field: Floats) -> tuple[Floats, Floats]
     for t in range(length - 2, -1, -1):
         backward[:, t] = _log_sum(steps + (backward[:, t + 1] + field[:, t + 1])[:, None, :], axis=2)
     log_z = _log_sum(forward[:, -1], axis=1)
-    states = np.exp(forward + backward - log_z[:, None, None])
+    joint = forward + backward
+    states = np.exp(joint - joint.max(axis=2, keepdims=True))
+    states /= states.sum(axis=2, keepdims=True)  # log Z has too few digits to divide by where it is large
     scores: Floats = log_z - (states * field).sum(axis=(1, 2))
     return states, scores
 

@@ -19,7 +19,8 @@ class Normalized(_Unary):
     r"""A kernel as a cosine, :math:`\bar k(x, y) = k(x, y) / \sqrt{k(x, x)\, k(y, y)}`.
 
     Computed in logs where the kernel is, so that values far below what floating point holds are no obstacle. An object
-    whose self-similarity is zero has zero similarity to all others and one to itself; a warning says so.
+    whose self-similarity is zero has zero similarity to all others and one to itself; a warning says so. Bounds
+    (``method="collapsed"``, ``"mean-field"``) and estimates by draws are no kernels: values above one draw a warning.
 
     Parameters
     ----------
@@ -46,6 +47,7 @@ class Normalized(_Unary):
         logs[(logs > 0.0) & (logs < ROUNDING * (1.0 + np.abs(scale)))] = 0.0
         if Y is None:
             np.fill_diagonal(logs, 0.0)
+        self._warn_above(logs, 0.0)
         return logs
 
     def _values(self, X: Any, Y: Any) -> Floats:
@@ -65,7 +67,21 @@ class Normalized(_Unary):
         values = np.where((size > 1.0) & (size < 1.0 + ROUNDING), np.sign(values), values) ** power
         if Y is None:
             np.fill_diagonal(values, 1.0)
+        self._warn_above(np.abs(values), 1.0)
         return values
+
+    def _warn_above(self, values: Floats, one: float) -> None:
+        """Warn of cosines above one, given by their values or logs: no kernel has them, but bounds and estimates do."""
+        above = int((values > one).sum())
+        if above:
+            largest = f"e^{values.max():.4g}" if one == 0.0 else f"{values.max():.4g}"
+            warnings.warn(
+                f"{self!r}: {above} of {values.size} normalised values are above one, the largest is {largest}. Bounds "
+                "and estimates by draws err by other factors for a pair than for its members, and are no cosines when "
+                "normalised. Use method='exact', or the kernel without .normalized().",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def _warn(self, dead: Any) -> None:
         if dead.any():
