@@ -19,7 +19,7 @@ from genkern.affinities.gaussian import as_kind, promoted
 from genkern.affinities.how import Jeffreys
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
-from genkern.affinities.sampled import each
+from genkern.affinities.sampled import Densities, densities
 from genkern.models.bernoulli import Bernoulli
 from genkern.models.categorical import Categorical
 from genkern.models.dirichlet import Dirichlet
@@ -229,16 +229,16 @@ def von_mises_divergence(P: VonMises, Q: VonMises, how: Jeffreys) -> Floats:
 
 def _divergence_error(P: Sampled, Q: Sampled, how: Jeffreys, length: int | None = None) -> float:
     """Return the standard error of the log value, from the spread of the log ratios; infinite if one of them is."""
-    sides = _log_ratios(P, Q, length)
+    _, found = next(densities(P.stack([P]), Q.stack([Q]), length))
+    sides = _log_ratios(found)
     if not all(np.isfinite(ratios).all() for ratios in sides):
         return math.inf
     return how.a * math.sqrt(sum(float(ratios.var(ddof=1)) / len(ratios) for ratios in sides))
 
 
-def _log_ratios(p: Sampled, q: Sampled, length: int | None) -> tuple[Floats, Floats]:
+def _log_ratios(found: Densities) -> tuple[Floats, Floats]:
     """Return log p - log q at the draws of p, and log q - log p at those of q."""
-    left, right = p.draws(length), q.draws(length)
-    return p.log_prob(left) - q.log_prob(left), q.log_prob(right) - p.log_prob(right)
+    return found.left[0] - found.right[0], found.right[1] - found.left[1]
 
 
 BY_DRAWS: dict[str, Any] = {"exact": "sampled", "reference": f"{REFERENCE}; by draws", "error": _divergence_error}
@@ -248,9 +248,8 @@ BY_DRAWS: dict[str, Any] = {"exact": "sampled", "reference": f"{REFERENCE}; by d
 @affinity.register(Sampled, Sampled, Jeffreys, length="given", **BY_DRAWS)
 def sampled_divergence(P: Sampled, Q: Sampled, how: Jeffreys, length: int | None = None) -> Floats:
     r"""Return minus a times :math:`E_p [\log p - \log q] + E_q [\log q - \log p]`, by draws, G + (a, b)."""
-
-    def value(p: Sampled, q: Sampled) -> float:
-        first, second = _log_ratios(p, q, length)
-        return -how.a * max(0.0, float(first.mean() + second.mean()))
-
-    return each(P, Q, value)
+    out = np.empty((*P.shape, Q.shape[-1]))
+    for index, found in densities(P, Q, length):
+        first, second = _log_ratios(found)
+        out[index] = -how.a * max(0.0, float(first.mean() + second.mean()))
+    return out

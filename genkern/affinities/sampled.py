@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genkern.affinities.how import Expected, Power
 from genkern.affinities.registry import affinity
-from genkern.models.base import rebatch
 from genkern.models.sampled import Sampled
 from genkern.objects import check_objects
 from genkern.validation import Floats
@@ -23,12 +22,14 @@ CHUNK = 1 << 21  # pairs of draws at a time
 
 def _product_error(P: Sampled, Q: Sampled, how: Power, length: int | None = None) -> float:
     """Return the standard error of the log product, from the spread of the terms."""
-    return _relative_error(_product_terms(P, Q, how, length))
+    _, found = next(densities(P.stack([P]), Q.stack([Q]), length))
+    return _relative_error(_product_terms(P, Q, how, found))
 
 
 def _mean_error(P: Sampled, Q: Sampled, how: Expected, length: int | None = None) -> float:
     """Return the standard error of the log mean map, from the spread of the means over one side's draws."""
-    means = _mean_values(P, Q, how, length)
+    (first, second), symbols = _vectors([P.draws(length), Q.draws(length)])
+    means = _mean_values(first, second, symbols, how)
     spread, value = sum(side.var(ddof=1) / len(side) for side in means), means[0].mean()
     return float(math.sqrt(spread) / value) if value > 0.0 else math.inf
 
@@ -43,7 +44,10 @@ def sampled_product(P: Sampled, Q: Sampled, how: Power, length: int | None = Non
     over the draws of both; -inf where no draw is possible under both. For :math:`\rho = 1/2` and as many draws of each
     no term exceeds one.
     """
-    return each(P, Q, lambda p, q: _log_mean(_product_terms(p, q, how, length)))
+    out = np.empty((*P.shape, Q.shape[-1]))
+    for index, found in densities(P, Q, length):
+        out[index] = _log_mean(_product_terms(P, Q, how, found))
+    return out
 
 
 @affinity.register(Sampled, Sampled, Expected, length="all", exact="sampled", reference=MEANS, error=_mean_error)
@@ -53,24 +57,47 @@ def sampled_mean_map(P: Sampled, Q: Sampled, how: Expected, length: int | None =
 
     Sequences of one length count as one long vector, symbols as one-hot vectors.
     """
-    return each(P, Q, lambda p, q: _log(_mean_values(p, q, how, length)[0].mean()))
+    out = np.empty((*P.shape, Q.shape[-1]))
+    for block, left, right in _blocks(P, Q):
+        rows, symbols = _vectors([model.draws(length) for model in (*left, *right)])
+        for i, k in np.ndindex(len(left), len(right)):
+            out[(*block, i, k)] = _log(_mean_values(rows[i], rows[len(left) + k], symbols, how)[0].mean())
+    return out
 
 
-def each(P: Sampled, Q: Sampled, value: Callable[[Sampled, Sampled], float]) -> Floats:
-    """Return G + (a, b) of one number for every pair."""
-    *batch, a = P.shape
-    b, g = Q.shape[-1], math.prod(batch)
-    left, right = rebatch(P, (g, a)), rebatch(Q, (g, b))
-    out = np.empty((g, a, b))
-    for i, j, k in np.ndindex(g, a, b):
-        out[i, j, k] = value(left[i, j], right[i, k])
-    return out.reshape(*batch, a, b)
+class Densities(NamedTuple):
+    """Log densities at the draws of two models: ``left`` of the first, (N,) and (N',), ``right`` of the second."""
+
+    left: tuple[Floats, Floats]
+    right: tuple[Floats, Floats]
 
 
-def _product_terms(p: Sampled, q: Sampled, how: Power, length: int | None) -> Floats:
+def densities(P: Sampled, Q: Sampled, length: int | None) -> Iterator[tuple[tuple[int, ...], Densities]]:
+    """Yield every index in G + (a, b) with the densities; a model is asked once about all draws of the other side."""
+    for block, left, right in _blocks(P, Q):
+        own = [[model.log_prob(model.draws(length)) for model in side] for side in (left, right)]
+        theirs = [_at_draws(model, right, length) for model in left]
+        ours = [_at_draws(model, left, length) for model in right]
+        for i, k in np.ndindex(len(left), len(right)):
+            yield (*block, i, k), Densities((own[0][i], theirs[i][k]), (ours[k][i], own[1][k]))
+
+
+def _blocks(P: Sampled, Q: Sampled) -> Iterator[tuple[tuple[int, ...], list[Sampled], list[Sampled]]]:
+    """Yield every index in G with the models of both sides."""
+    for block in np.ndindex(P.shape[:-1]):
+        yield block, [P[(*block, i)] for i in range(P.shape[-1])], [Q[(*block, k)] for k in range(Q.shape[-1])]
+
+
+def _at_draws(model: Sampled, others: list[Sampled], length: int | None) -> list[Floats]:
+    """Return the log densities of a model at the draws of each of the others."""
+    draws = [other.draws(length) for other in others]
+    logs = model.log_prob([x for some in draws for x in some])
+    return np.split(logs, np.cumsum([len(some) for some in draws])[:-1])
+
+
+def _product_terms(p: Sampled, q: Sampled, how: Power, found: Densities) -> Floats:
     """Return the logarithms of the terms, (N + N',)."""
-    objects = [*p.draws(length), *q.draws(length)]
-    left, right = p.log_prob(objects), q.log_prob(objects)
+    left, right = (np.concatenate(side) for side in found)
     share = math.log(p.n / (p.n + q.n)), math.log(q.n / (p.n + q.n))
     with np.errstate(invalid="ignore"):
         terms = how.rho * (left + right) - np.logaddexp(share[0] + left, share[1] + right)
@@ -89,11 +116,8 @@ def _relative_error(logs: Floats) -> float:
     return float(values.std(ddof=1) / math.sqrt(len(values)) / values.mean())
 
 
-def _mean_values(p: Sampled, q: Sampled, how: Expected, length: int | None) -> tuple[Floats, Floats]:
-    """Return the mean kernel value of every draw of p with those of q, (N,), and of q with those of p, (N',)."""
-    left, right = p.draws(length), q.draws(length)
-    rows, symbols = _vectors([*left, *right])
-    first, second = rows[: len(left)], rows[len(left) :]
+def _mean_values(first: NDArray[Any], second: NDArray[Any], symbols: bool, how: Expected) -> tuple[Floats, Floats]:
+    """Return the mean kernel values (N,) of the first draws (N, d) with the second (N', d), and the other way."""
     means, sums = np.empty(len(first)), np.zeros(len(second))
     step = max(1, CHUNK // len(second))
     for low in range(0, len(first), step):
@@ -111,12 +135,13 @@ def _log(value: float) -> float:
     return math.log(value) if value > 0.0 else -math.inf
 
 
-def _vectors(objects: list[Any]) -> tuple[NDArray[Any], bool]:
-    """Return objects of one size as rows, and whether they are symbols."""
-    packed = check_objects(objects)
+def _vectors(draws: list[list[Any]]) -> tuple[list[NDArray[Any]], bool]:
+    """Return objects of one size as rows, list by list, and whether they are symbols."""
+    packed = check_objects([x for some in draws for x in some])
     if len(set(packed.lengths.tolist())) > 1:
         raise ValueError(
             "affinity: draws have different lengths, so there is no distance between them. Give length=, in "
             f"observations. Got lengths from {packed.lengths.min()} to {packed.lengths.max()}."
         )
-    return packed.values.reshape(len(objects), -1), packed.alphabet is not None
+    rows = packed.values.reshape(packed.n_objects, -1)
+    return np.split(rows, np.cumsum([len(some) for some in draws])[:-1]), packed.alphabet is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ Ints = NDArray[np.int64]
 
 MAX_PAIRS = 1 << 14  # pairs of paths up to which the kernel is exact
 N_PATHS = 32  # paths of regimes drawn from each model
+KEPT = 512  # models whose paths are remembered
 JEBARA = "Jebara, Kondor & Howard (2004), section 4.6"
 
 
@@ -170,13 +172,15 @@ def _log_weights(model: SwitchingLDS, paths: Ints) -> Floats:
         return logs + np.log(model.transitions)[paths[:, :-1], paths[:, 1:]].sum(axis=1)
 
 
+@lru_cache(maxsize=KEPT)
 def _drawn(model: SwitchingLDS, length: int) -> Ints:
-    """Return paths (N, L), a function of the model alone."""
+    """Return paths (N, L), a function of the model alone, read-only."""
     rng = np.random.default_rng(int(model.digest[:16], 16))
     paths = np.empty((N_PATHS, length), np.int64)
     paths[:, 0] = draw_rows(model.start[None], np.zeros(N_PATHS, np.int64), rng)
     for t in range(1, length):
         paths[:, t] = draw_rows(model.transitions, paths[:, t - 1], rng)
+    paths.flags.writeable = False
     return paths
 
 
