@@ -4,9 +4,9 @@ r"""Kernels between hidden Markov models by the state-pair recursion, for blocks
 
 with ψ the elementary kernel between emissions. The two products of a step cost O(n m (n + m)), where the double
 sum of the paper costs O(n² m²). φ is rescaled by powers of two, which is exact; once it only grows by a constant
-factor, and what the end weights let through does so too, the rest of the steps is that factor's power. A pair whose ψ
-spans more than a double holds, or whose sum vanishes, is done again in logarithms; single products of starts and
-transitions below 1e-308 are lost. The result of a pair depends on nothing but the pair, to the last bit.
+factor, and what the end weights let through does so too, the rest of the steps is that factor's power. A pair whose
+sum vanishes, or of which something vanished beside it that may come to matter, is done again in logarithms. The result
+of a pair depends on nothing but the pair, to the last bit.
 
 References
 ----------
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -36,6 +36,7 @@ __all__ = ["PairSide", "pair_log", "pair_log_factors", "pair_log_values"]
 LANES = 12  # up to so many states on both sides a vector holds eight models, above it eight states
 BATCH = 1 << 17  # numbers of ψ that are fetched from a table at a time
 AGAIN = 1 << 20  # pairs of states at a time of those that are done again
+NEVER = -1e6  # stands for the logarithm of zero
 
 
 class _Psi(NamedTuple):
@@ -57,6 +58,21 @@ class _Psi(NamedTuple):
         if self.factors is None:
             return self._replace(table=self.table.transpose(2, 3, 0, 1))
         return self._replace(factors=self.factors[::-1])
+
+    def highest(self) -> tuple[Any, Any]:
+        """Return logarithms of what bounds ψ after it was scaled, one for the models of each side, to be added.
+
+        What is scaled may exceed one, but not two; what is not may be larger.
+        """
+        least = 0.5 * np.log(2.0)
+        if self.logs:
+            return 0.0, 0.0
+        if self.factors is None:
+            both = max(least, 0.5 * float(np.log(np.max(self.table, initial=1.0))))
+            return both, both
+        sizes = [np.sqrt((rows**2).sum(axis=2).max(axis=1)) for rows in self.factors]
+        first, second = (np.maximum(least, np.log(np.maximum(size, 1.0))) for size in sizes)
+        return first, second
 
     def logs_of(self, pairs: NDArray[np.int64]) -> Floats:
         """Return log ψ of some pairs, (p, n, m)."""
@@ -159,10 +175,11 @@ def _run(left: PairSide, right: PairSide, psi: _Psi, length: int, half: bool, n_
     """Return log k by threads over bins of rows, done again in logarithms where underflow may have spoilt it."""
     (a, n), (b, m), count = left.start.shape, right.start.shape, psi.factors[0].shape[-1] if psi.factors else 0
     cheap = 0 < count <= n + m and length > 2
-    # What ψ is scaled to may exceed one, but not two.
-    bounds = [_bounds(side, length) + (0.0 if psi.logs else 0.5 * length * np.log(2.0)) for side in (left, right)]
-    records = _records(left, bounds[0], psi.factors[0] if psi.factors else None, cheap)
-    others = records if half else _records(right, bounds[1], psi.factors[1] if psi.factors else None, cheap)
+    highest = psi.highest()
+    records = _records(left, _bounds(left, length, highest[0]), psi.factors[0] if psi.factors else None, cheap)
+    others = records
+    if not half:
+        others = _records(right, _bounds(right, length, highest[1]), psi.factors[1] if psi.factors else None, cheap)
     units = _as_lanes(others) if _in_lanes(n, m) else _as_tiles(others)
     block = Block(
         left=records.reshape(a, -1),
@@ -263,26 +280,39 @@ def _contiguous(side: PairSide) -> PairSide:
     return side
 
 
-def _bounds(side: PairSide, length: int) -> Floats:
-    """Return logarithms, (a,), of what bounds k if no ψ is above one; the bound of a pair is the sum of two.
+def _bounds(side: PairSide, length: int, highest: Any) -> tuple[Floats, Floats]:
+    """Return logarithms, (a,), of bounds of k, and of the growth of φ by a step; those of a pair are sums of two.
 
-    A step multiplies the sum of φ by at most the largest sums of rows of A and A′.
+    A step multiplies the sum of φ by at most the largest sums of rows of A and A′, and the ``highest`` ψ.
     """
     with np.errstate(divide="ignore"):
-        bounds: Floats = np.log(side.start.sum(axis=1))
-        if length > 1:
-            bounds += (length - 1) * np.log(side.transitions.sum(axis=2).max(axis=1))
-    return bounds
+        steps: Floats = np.log(side.transitions.sum(axis=2).max(axis=1)) + highest
+        bounds: Floats = np.log(side.start.sum(axis=1)) + highest
+    steps = np.maximum(steps, NEVER)  # a model that goes nowhere
+    return np.maximum(bounds, NEVER) + (length - 1) * steps, steps
 
 
-def _records(side: PairSide, bounds: Floats, factors: Floats | None, cheap: bool) -> Floats:
+def _reached(side: PairSide) -> Floats:
+    """Return ones, (a, n), where the states of the models can be reached from their starts, else zeros."""
+    links = side.transitions > 0.0
+    reached = side.start > 0.0
+    for _ in range(side.start.shape[1]):
+        more = reached | (reached[:, :, None] & links).any(axis=1)
+        if (more == reached).all():
+            break
+        reached = more
+    return reached.astype(np.float64)
+
+
+def _records(side: PairSide, bounds: tuple[Floats, Floats], factors: Floats | None, cheap: bool) -> Floats:
     """Return the records of the models, (a, rows, n); factors F: (a, n, k)."""
     a, n = side.start.shape
     parts = [
         side.start[:, None],
         side.transitions,
         side.end[:, None],
-        np.broadcast_to(bounds[:, None, None], (a, 1, n)),
+        *(np.broadcast_to(bound[:, None, None], (a, 1, n)) for bound in bounds),
+        _reached(side)[:, None],
     ]
     if factors is not None:
         parts.append(factors.transpose(0, 2, 1))

@@ -6,8 +6,25 @@ import math
 
 from genkern.core.jit import kernel
 from genkern.core.pairs_plain import log_or_never
+from genkern.core.pairs_psi import spread
 from genkern.core.pairs_steps import VANISHED, do_again, total
-from genkern.core.pairs_types import BOUND, DONE, EXPONENT, GROWTH, LOST, READY, REDO, RESULT, SPARE, UNIT
+from genkern.core.pairs_types import (
+    BOUND,
+    DONE,
+    EXPONENT,
+    GROWTH,
+    LEVEL,
+    LOST,
+    MARK,
+    READY,
+    REDO,
+    RESULT,
+    SEEN,
+    SLOPE,
+    SPARE,
+    UNIT,
+    WEAK,
+)
 from genkern.core.simd import (
     W,
     any_lane,
@@ -27,8 +44,24 @@ SETTLED = 1e-15  # the largest change of the normalised φ that counts as none
 GROWING = 1e-12  # relative growth of any one entry, however small, that forbids to stop: it may come to dominate
 NOTHING = 1e-300  # entries of the normalised φ below it are not looked at
 EVEN = 1e-14  # relative gap between two growths that are the same
-DOUBTFUL = -600.0  # log k relative to its bound below which entries of ψ that vanished may matter
+DOUBTFUL = -600.0  # log k relative to its bound below which what vanished may matter
+BEHIND = 100.0  # by so much φ may fall behind its bound before it is looked at for what may have vanished
+TOO_FAR = 250.0  # and behind by so much more than nothing is sure: what vanished may matter
+FAINT = 2.0**-400  # entries of φ beside their sum below which products of theirs may vanish
 LN2 = math.log(2.0)
+
+
+@kernel
+def clear(left, a, right, b, room, length):
+    """Make the room ready for an item; return the bound of log k. Bounds stand behind e, at left[a], and e′."""
+    x, n, width = room.numbers, room.rows, room.width
+    bound = broadcast(element(left, a + n)) + load(right, b + width)
+    slope = broadcast(element(left, a + 2 * n)) + load(right, b + 2 * width)
+    for place in (EXPONENT, REDO, DONE, MARK, WEAK, SEEN):
+        store(x, place, zero())
+    store(x, SLOPE, slope)
+    store(x, LEVEL, bound - broadcast(length - 1.0) * slope)
+    return bound
 
 
 @kernel
@@ -69,12 +102,13 @@ def end(left, a, right, b, room, first):
 
 
 @kernel
-def watch(left, a, right, b, room):
+def watch(left, a, right, b, room, done):
     """Compare φ with the one a step before: set its growth, and mark as ready the lanes where it settled.
 
     There the normalised φ no longer changes, no entry of it grows, and what the end weights let through, which may be
     but entries that still fall, grows as all does. Returns whether there are any; e stands at left[a], e′ at right[b].
     """
+    keep_up(left, a, right, b, room, done)
     x, size = room.numbers, room.rows * room.width
     one = broadcast(1.0)
     before, after = total(room, room.old), total(room, room.phi)
@@ -118,9 +152,67 @@ def close(s, bound, room, remaining):
             log_k = log_or_never(value) + a[EXPONENT + k] * LN2
             if remaining > 0:
                 log_k += remaining * log_or_never(a[GROWTH + k])
-            if value < VANISHED or (a[LOST + k] > 0.0 and log_k < a[BOUND + k] + DOUBTFUL):
+            if value < VANISHED:
                 a[REDO + k] = 1.0
+            elif log_k < a[BOUND + k] + DOUBTFUL:
+                a[WEAK + k] = 1.0
             a[RESULT + k] = log_k
             a[DONE + k] = 1.0
         all_done &= a[DONE + k] > 0.0
     return all_done
+
+
+@kernel
+def keep_up(left, a, right, b, room, done):
+    """Look at the lanes where φ may have fallen far behind what the steps since the last look could have made of it."""
+    x = room.numbers
+    steps = broadcast(float(done)) - load(x, SEEN)
+    fallen = (load(x, MARK) - load(x, EXPONENT)) * broadcast(LN2) + load(x, SLOPE) * steps
+    behind = select(less(broadcast(BEHIND), fallen), broadcast(1.0), zero())
+    if any_lane(less(zero(), behind)):
+        look(left, a, right, b, room, done, behind)
+
+
+@kernel
+def look(left, a, right, b, room, done, chosen):
+    """Mark as lost the chosen lanes where products that vanished since they were last looked at may come to matter.
+
+    What vanishes in a step is below 2^-1022 of about the largest sum that there may have been. It does not matter if
+    all entries of φ that can be reached are far above that: then each of them has incomparably more from elsewhere, now
+    and after all steps to come. e stands at left[a], e′ at right[b], and ones for what can be reached behind.
+    """
+    x, one, low = room.numbers, broadcast(1.0), zero()
+    s = total(room, room.phi)
+    floor = s * broadcast(FAINT)
+    for i in range(room.rows):
+        p = broadcast(element(left, a + 3 * room.rows + i))
+        for at in range(0, room.width, W):
+            here = i * room.width + at
+            needed = p * load(right, b + 3 * room.width + at) * load(x, room.psi + here)
+            faint = select(less(zero(), needed), one, low)
+            low = select(less(load(x, room.phi + here), floor), faint, low)
+    low = low if room.lanes else spread(low, x, SPARE)
+    store(x, LOST, select(less(zero(), low * chosen), one, load(x, LOST)))
+    fresh = less(zero(), chosen)
+    reached = load(x, LEVEL) + load(x, SLOPE) * (broadcast(float(done)) - load(x, SEEN))
+    store(x, SPARE, s)
+    for k in range(W):
+        x[SPARE + k] = log_or_never(x[SPARE + k]) + x[EXPONENT + k] * LN2
+    level = load(x, SPARE)
+    # Not the other way round: what is no number is lost, too.
+    near = less(reached - level, broadcast(TOO_FAR))
+    store(x, LOST, select(fresh, select(near, load(x, LOST), one), load(x, LOST)))
+    store(x, LEVEL, select(fresh, level, load(x, LEVEL)))
+    store(x, MARK, select(fresh, load(x, EXPONENT), load(x, MARK)))
+    store(x, SEEN, select(fresh, broadcast(float(done)), load(x, SEEN)))
+
+
+@kernel
+def judge(left, a, right, b, room, done):
+    """Have the lanes done again whose results are weak and where something was lost."""
+    x = room.numbers
+    weak = load(x, WEAK)
+    if any_lane(less(zero(), weak)):
+        look(left, a, right, b, room, done, weak)
+        store(x, REDO, maximum(load(x, REDO), load(x, LOST) * weak))
+        store(x, WEAK, zero())

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.core.jit import kernel
-from genkern.core.pairs_ends import begin, close, end, scale_as_psi, watch
+from genkern.core.pairs_ends import begin, clear, close, end, judge, scale_as_psi, watch
 from genkern.core.pairs_psi import scale_values
 from genkern.core.pairs_steps import advance, copy, multiply, total
 from genkern.core.pairs_types import (
     DONE,
-    EXPONENT,
     READY,
     REDO,
     RESULT,
@@ -25,7 +24,7 @@ from genkern.core.pairs_types import (
     TRANSITIONS,
     Floats,
 )
-from genkern.core.simd import W, broadcast, element, load, store, zero
+from genkern.core.simd import W, broadcast, load, store
 
 TOGETHER = 8  # left-hand models that share a right-hand unit while it is in the cache
 WATCH = 16  # steps between two looks at convergence, later an eighth of those done
@@ -59,10 +58,8 @@ def run_items(block, rows, units, psi, scales, room, tile):
             for row in range(low, min(high, (unit + 1) * group) if block.half else high):
                 a, b = row * left.shape[1], unit * right.shape[1]
                 a_end, b_end = a + (n + 1) * n, b + (m + 1) * width
-                bound = broadcast(element(left, a_end + n)) + load(right, b_end + width)
-                a_first, b_first = a_end + 2 * n, b_end + 2 * width
-                for place in (EXPONENT, REDO, DONE):
-                    store(x, place, zero())
+                a_first, b_first = a_end + 4 * n, b_end + 4 * width
+                bound = clear(left, a_end, right, b_end, room, length)
                 if count:
                     multiply(left, a_first, right, b_first, count, room, room.nowhere, room.psi, tile)
                     scale_values(x, room.psi, n * width, x, SHIFT, room.lanes)
@@ -86,9 +83,10 @@ def run_items(block, rows, units, psi, scales, room, tile):
                     done += span
                     watched = done < last
                     advance(left, a + TRANSITIONS * n, right, b + TRANSITIONS * width, room, span, watched, tile)
-                    if watched and watch(left, a_end, right, b_end, room):
+                    if watched and watch(left, a_end, right, b_end, room, done):
                         s = end(left, a_end, right, b_end, room, room.phi)
                         settled = close(s, bound, room, length - 1 - done)
+                        judge(left, a_end, right, b_end, room, done)
                 if not settled:
                     store(x, READY, broadcast(1.0) - load(x, DONE))
                     if block.cheap:
@@ -101,6 +99,7 @@ def run_items(block, rows, units, psi, scales, room, tile):
                     else:
                         s = end(left, a_end, right, b_end, room, room.phi)
                     close(s, bound, room, length - 1 - done)
+                    judge(left, a_end, right, b_end, room, last)
                 column = unit * group
                 for k in range(min(group, block.log_k.shape[1] - column)):
                     block.log_k[row, column + k] = x[RESULT + k] + length * x[SHIFT + k]

@@ -1,9 +1,9 @@
 """Arrays of the state-pair recursion, grouped for compiled functions.
 
-Compiled functions find the numbers of a model in one record of rows: start, transitions, end, a bound in all places of
-one row, and, where ψ = F F′ᵀ is a product, the rows of Fᵀ, (Aᵀ (π ∘ F))ᵀ and (A (e ∘ F))ᵀ. A row is n numbers of a
-left-hand model, and a right-hand unit has it as vectors: of eight models side by side, or of one with states padded
-by zeros.
+Compiled functions find the numbers of a model in one record of rows: start, transitions, end, a bound and its growth by
+a step in all places of one row each, ones where the states can be reached, and, where ψ = F F′ᵀ is a product, the rows
+of Fᵀ, (Aᵀ (π ∘ F))ᵀ and (A (e ∘ F))ᵀ. A row is n numbers of a left-hand model, and a right-hand unit has it as vectors:
+of eight models side by side, or of one with states padded by zeros.
 """
 
 from __future__ import annotations
@@ -71,7 +71,12 @@ DONE = 7 * W  # 1 where it has been, and the result stands
 RESULT = 8 * W  # log k without the shift
 BOUND = 9 * W  # logarithm of the most that k could be, were all of ψ one
 SPARE = 10 * W
-ARRAYS = 11 * W
+SLOPE = 11 * W  # logarithm of the most that a step multiplies the sum of φ by
+LEVEL = 12 * W  # logarithm of the sum of φ when it was last looked at for what may be lost, or of its bound
+MARK = 13 * W  # EXPONENT then
+WEAK = 14 * W  # 1 where the result is so far below its bound that what was lost may matter
+SEEN = 15 * W  # the step after which that was
+ARRAYS = 16 * W
 
 
 def aligned(*shape: int) -> Floats:
