@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core.factorial_steps import HIGHEST, contract, contract_start, fill_static, fold, spread, transfer
+from genkern.core.factorial_steps import add_normalised, contract, contract_start, fill_static, fold, spread, transfer
 from genkern.core.hmm_types import Floats, Ints, read_only
 from genkern.core.jit import jit, kernel
 from genkern.core.logs import log_sum
@@ -145,8 +145,9 @@ def _run(chains: Chains, evidence: Evidence, offsets: Ints, segment: Ints, by_po
     """Fill out by the scaled pass, and what is lost there, with log P = nan, in logarithms."""
     length, states = int(np.diff(offsets).max()), int(np.prod(chains.sizes))
     kept = length if len(out.start) else 2
-    shapes = (kept, states), (length, 2), (len(chains.sizes) + 1, states), (2, states), (3, states)
-    space = Space(*map(np.empty, shapes), np.zeros(max(int(np.max(chains.sizes)) ** 2, evidence.linear.shape[1])))
+    pairs = max(int(np.max(chains.sizes)) ** 2, evidence.linear.shape[1])
+    shapes = (kept, states), (length, 2), (len(chains.sizes) + 1, states), (2, states), (3, states), (pairs,)
+    space = Space(*map(np.zeros, shapes))
     lost = np.arange(len(offsets) - 1)
     for logs in (False, True):
         if len(lost):
@@ -269,18 +270,6 @@ def _weigh(t, logs, space, beta, gamma):
 
 
 @kernel
-def _add_normalised(found, parameters, out):
-    """Add derivatives to others, divided by the sum of their products with the parameters, which are logarithms."""
-    total = 0.0
-    for a in range(len(found)):
-        if parameters[a] > -np.inf:
-            total += math.exp(parameters[a]) * found[a]
-    for a in range(len(found)):
-        out[a] = min(out[a] + (found[a] / total if total > 0.0 else found[a]), HIGHEST)
-        found[a] = 0.0
-
-
-@kernel
 def _backward(problem, i, space, segment, by_position, out):
     """Add the derivatives of object i after the forward pass; return whether all is in range."""
     first, length = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
@@ -309,14 +298,14 @@ def _backward(problem, i, space, segment, by_position, out):
             to, pair = out.steps[slot, place : place + k * k], space.pair[: k * k]
             contract(space.stages[c], beta, left, k, right, logs, pair if logs else to)
             if logs:
-                _add_normalised(pair, problem.steps[p, place : place + k * k], to)
+                add_normalised(pair, problem.steps[p, place : place + k * k], to)
             transfer(beta, other, problem.turned[p, place : place + k * k], left, k, right, logs)
             beta, other = other, beta
     pair, place = space.pair, 0
     contract_start(problem.start[p], problem.sizes, beta, gamma, logs, pair if logs else out.start[i])
     for k in problem.sizes:
         if logs:
-            _add_normalised(
+            add_normalised(
                 pair[place : place + k], problem.start[p, place : place + k], out.start[i, place : place + k]
             )
         place += k

@@ -148,6 +148,18 @@ def contract_start(start, sizes, future, before, logs, out):
 
 
 @kernel
+def add_normalised(found, parameters, out):
+    """Add derivatives to others, divided by the sum of their products with the parameters, which are logarithms."""
+    total = 0.0
+    for a in range(len(found)):
+        if parameters[a] > -np.inf:
+            total += math.exp(parameters[a]) * found[a]
+    for a in range(len(found)):
+        out[a] = min(out[a] + (found[a] / total if total > 0.0 else found[a]), HIGHEST)
+        found[a] = 0.0
+
+
+@kernel
 def fold(gamma, sizes, marginal, pairs):
     """Set marginal (K,) and add to pairs (K, K) the posteriors of states and of pairs of them, from gamma (S,).
 
