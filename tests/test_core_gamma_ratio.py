@@ -181,3 +181,16 @@ def test_draws_of_large_parameters_are_those_of_the_limits(size: float) -> None:
     rows = np.array(DirichletMultinomial([size, 3.0 * size], total=8).sample(4000, rng=0)).reshape(-1, 2)
     np.testing.assert_allclose(rows.mean(axis=0), [2.0, 6.0], atol=0.08)
     np.testing.assert_allclose(rows[:, 0].var(), 1.5, atol=0.1)
+
+
+def test_derivatives_by_freedom_of_points_far_out() -> None:
+    for x in (1e3, 1e10, 1e17):
+        exact = exactly(
+            lambda v, x: (
+                v / 2 * (digamma(v / 2 + Decimal("0.5")) - digamma(v / 2) - 1 / v - (1 + x * x / v).ln())
+                + v / 2 * (v + 1) / (v + x * x) * x * x / v
+            ),
+            3.0,
+            x,
+        )
+        np.testing.assert_allclose(StudentT(0.0, 1.0, df=3.0).log_prob_grad([[x]])[0, -1], exact, rtol=1e-13)

@@ -19,6 +19,7 @@ from genkern.core.pairs_types import (
     READY,
     REDO,
     RESULT,
+    SEEN,
     SLOPE,
     SPARE,
     UNIT,
@@ -51,12 +52,16 @@ LN2 = math.log(2.0)
 
 
 @kernel
-def clear(room, slope, level):
-    """Make the room ready for an item: what bounds the growth of φ by a step, and the sum of φ_1, as logarithms."""
-    for place in (EXPONENT, REDO, DONE, MARK, WEAK):
-        store(room.numbers, place, zero())
-    store(room.numbers, SLOPE, slope)
-    store(room.numbers, LEVEL, level)
+def clear(left, a, right, b, room, length):
+    """Make the room ready for an item; return the bound of log k. Bounds stand behind e, at left[a], and e′."""
+    x, n, width = room.numbers, room.rows, room.width
+    bound = broadcast(element(left, a + n)) + load(right, b + width)
+    slope = broadcast(element(left, a + 2 * n)) + load(right, b + 2 * width)
+    for place in (EXPONENT, REDO, DONE, MARK, WEAK, SEEN):
+        store(x, place, zero())
+    store(x, SLOPE, slope)
+    store(x, LEVEL, bound - broadcast(length - 1.0) * slope)
+    return bound
 
 
 @kernel
@@ -97,12 +102,13 @@ def end(left, a, right, b, room, first):
 
 
 @kernel
-def watch(left, a, right, b, room):
+def watch(left, a, right, b, room, done):
     """Compare φ with the one a step before: set its growth, and mark as ready the lanes where it settled.
 
     There the normalised φ no longer changes, no entry of it grows, and what the end weights let through, which may be
     but entries that still fall, grows as all does. Returns whether there are any; e stands at left[a], e′ at right[b].
     """
+    keep_up(left, a, right, b, room, done)
     x, size = room.numbers, room.rows * room.width
     one = broadcast(1.0)
     before, after = total(room, room.old), total(room, room.phi)
@@ -157,51 +163,56 @@ def close(s, bound, room, remaining):
 
 
 @kernel
-def is_behind(room, steps):
-    """Say whether φ may have fallen far behind what so many steps could have made of it since it was last looked at."""
+def keep_up(left, a, right, b, room, done):
+    """Look at the lanes where φ may have fallen far behind what the steps since the last look could have made of it."""
     x = room.numbers
-    fallen = (load(x, MARK) - load(x, EXPONENT)) * broadcast(LN2) + load(x, SLOPE) * broadcast(steps)
-    return any_lane(less(broadcast(BEHIND), fallen))
+    steps = broadcast(float(done)) - load(x, SEEN)
+    fallen = (load(x, MARK) - load(x, EXPONENT)) * broadcast(LN2) + load(x, SLOPE) * steps
+    behind = select(less(broadcast(BEHIND), fallen), broadcast(1.0), zero())
+    if any_lane(less(zero(), behind)):
+        look(left, a, right, b, room, done, behind)
 
 
 @kernel
-def look(left, a, right, b, room, done, seen):
-    """Mark as lost the lanes where products that vanished since step ``seen`` may come to matter; return step ``done``.
+def look(left, a, right, b, room, done, chosen):
+    """Mark as lost the chosen lanes where products that vanished since they were last looked at may come to matter.
 
     What vanishes in a step is below 2^-1022 of about the largest sum that there may have been. It does not matter if
     all entries of φ that can be reached are far above that: then each of them has incomparably more from elsewhere, now
-    and after all steps to come. Ones stand at left[a] and right[b] for states that can be reached.
+    and after all steps to come. e stands at left[a], e′ at right[b], and ones for what can be reached behind.
     """
-    x = room.numbers
-    s, low, one = total(room, room.phi), zero(), broadcast(1.0)
+    x, one, low = room.numbers, broadcast(1.0), zero()
+    s = total(room, room.phi)
     floor = s * broadcast(FAINT)
     for i in range(room.rows):
-        p = broadcast(element(left, a + i))
-        for at in range(i * room.width, (i + 1) * room.width, W):
-            needed = p * load(right, b + at - i * room.width) * load(x, room.psi + at)
+        p = broadcast(element(left, a + 3 * room.rows + i))
+        for at in range(0, room.width, W):
+            here = i * room.width + at
+            needed = p * load(right, b + 3 * room.width + at) * load(x, room.psi + here)
             faint = select(less(zero(), needed), one, low)
-            low = select(less(load(x, room.phi + at), floor), faint, low)
+            low = select(less(load(x, room.phi + here), floor), faint, low)
     low = low if room.lanes else spread(low, x, SPARE)
-    lost = load(x, LOST)
-    store(x, LOST, select(less(zero(), low), one, lost))
+    store(x, LOST, select(less(zero(), low * chosen), one, load(x, LOST)))
+    fresh = less(zero(), chosen)
+    reached = load(x, LEVEL) + load(x, SLOPE) * (broadcast(float(done)) - load(x, SEEN))
     store(x, SPARE, s)
     for k in range(W):
-        level = log_or_never(x[SPARE + k]) + x[EXPONENT + k] * LN2
-        if not x[LEVEL + k] + (done - seen) * x[SLOPE + k] - level < TOO_FAR:
-            x[LOST + k] = 1.0
-        x[LEVEL + k] = level
-    store(x, MARK, load(x, EXPONENT))
-    return done
+        x[SPARE + k] = log_or_never(x[SPARE + k]) + x[EXPONENT + k] * LN2
+    level = load(x, SPARE)
+    # Not the other way round: what is no number is lost, too.
+    near = less(reached - level, broadcast(TOO_FAR))
+    store(x, LOST, select(fresh, select(near, load(x, LOST), one), load(x, LOST)))
+    store(x, LEVEL, select(fresh, level, load(x, LEVEL)))
+    store(x, MARK, select(fresh, load(x, EXPONENT), load(x, MARK)))
+    store(x, SEEN, select(fresh, broadcast(float(done)), load(x, SEEN)))
 
 
 @kernel
-def judge(left, a, right, b, room, done, seen):
-    """Have the lanes done again whose results are weak and where something was lost; return the step last looked at."""
+def judge(left, a, right, b, room, done):
+    """Have the lanes done again whose results are weak and where something was lost."""
     x = room.numbers
-    if not any_lane(less(zero(), load(x, WEAK))):
-        return seen
-    look(left, a, right, b, room, done, seen)
-    spoilt = load(x, LOST) * load(x, WEAK)
-    store(x, REDO, maximum(load(x, REDO), spoilt))
-    store(x, WEAK, zero())
-    return done
+    weak = load(x, WEAK)
+    if any_lane(less(zero(), weak)):
+        look(left, a, right, b, room, done, weak)
+        store(x, REDO, maximum(load(x, REDO), load(x, LOST) * weak))
+        store(x, WEAK, zero())

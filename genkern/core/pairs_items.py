@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.core.jit import kernel
-from genkern.core.pairs_ends import begin, clear, close, end, is_behind, judge, look, scale_as_psi, watch
+from genkern.core.pairs_ends import begin, clear, close, end, judge, scale_as_psi, watch
 from genkern.core.pairs_psi import scale_values
 from genkern.core.pairs_steps import advance, copy, multiply, total
 from genkern.core.pairs_types import (
@@ -24,7 +24,7 @@ from genkern.core.pairs_types import (
     TRANSITIONS,
     Floats,
 )
-from genkern.core.simd import W, broadcast, element, load, store
+from genkern.core.simd import W, broadcast, load, store
 
 TOGETHER = 8  # left-hand models that share a right-hand unit while it is in the cache
 WATCH = 16  # steps between two looks at convergence, later an eighth of those done
@@ -58,11 +58,8 @@ def run_items(block, rows, units, psi, scales, room, tile):
             for row in range(low, min(high, (unit + 1) * group) if block.half else high):
                 a, b = row * left.shape[1], unit * right.shape[1]
                 a_end, b_end = a + (n + 1) * n, b + (m + 1) * width
-                bound = broadcast(element(left, a_end + n)) + load(right, b_end + width)
-                slope = broadcast(element(left, a_end + 2 * n)) + load(right, b_end + 2 * width)
-                a_reach, b_reach = a_end + 3 * n, b_end + 3 * width
                 a_first, b_first = a_end + 4 * n, b_end + 4 * width
-                clear(room, slope, bound - broadcast(length - 1.0) * slope)
+                bound = clear(left, a_end, right, b_end, room, length)
                 if count:
                     multiply(left, a_first, right, b_first, count, room, room.nowhere, room.psi, tile)
                     scale_values(x, room.psi, n * width, x, SHIFT, room.lanes)
@@ -79,19 +76,17 @@ def run_items(block, rows, units, psi, scales, room, tile):
                     done, last = 1, last - 1
                 else:
                     begin(left, a, right, b, room)
-                settled, seen = False, 0
+                settled = False
                 while done < last and not settled:
                     span = max(WATCH, done // 8)
                     span = span if last - done > 2 * span else last - done
                     done += span
                     watched = done < last
                     advance(left, a + TRANSITIONS * n, right, b + TRANSITIONS * width, room, span, watched, tile)
-                    if watched and is_behind(room, float(done - seen)):
-                        seen = look(left, a_reach, right, b_reach, room, done, seen)
-                    if watched and watch(left, a_end, right, b_end, room):
+                    if watched and watch(left, a_end, right, b_end, room, done):
                         s = end(left, a_end, right, b_end, room, room.phi)
                         settled = close(s, bound, room, length - 1 - done)
-                        seen = judge(left, a_reach, right, b_reach, room, done, seen)
+                        judge(left, a_end, right, b_end, room, done)
                 if not settled:
                     store(x, READY, broadcast(1.0) - load(x, DONE))
                     if block.cheap:
@@ -104,7 +99,7 @@ def run_items(block, rows, units, psi, scales, room, tile):
                     else:
                         s = end(left, a_end, right, b_end, room, room.phi)
                     close(s, bound, room, length - 1 - done)
-                    judge(left, a_reach, right, b_reach, room, last, seen)
+                    judge(left, a_end, right, b_end, room, last)
                 column = unit * group
                 for k in range(min(group, block.log_k.shape[1] - column)):
                     block.log_k[row, column + k] = x[RESULT + k] + length * x[SHIFT + k]

@@ -75,7 +75,8 @@ SLOPE = 11 * W  # logarithm of the most that a step multiplies the sum of φ by
 LEVEL = 12 * W  # logarithm of the sum of φ when it was last looked at for what may be lost, or of its bound
 MARK = 13 * W  # EXPONENT then
 WEAK = 14 * W  # 1 where the result is so far below its bound that what was lost may matter
-ARRAYS = 15 * W
+SEEN = 15 * W  # the step after which that was
+ARRAYS = 16 * W
 
 
 def aligned(*shape: int) -> Floats:

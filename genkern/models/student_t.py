@@ -289,5 +289,6 @@ def _slopes(squares: Floats, d: float, df: Floats) -> tuple[Floats, Floats]:
     """Return the weight w = (df + d) / (df + q), and the derivative by the degrees of freedom."""
     weight = (df + d) / (df + squares)
     share = squares / df
-    slope = digamma_excess(0.5 * df, 0.5 * d) - log1p_minus(share) + share * (d - squares) / (df + squares)
-    return weight, 0.5 * slope
+    near = share * ((d - squares) / (df + squares)) - log1p_minus(share)
+    tail = np.where(share > 0.5, weight * share - np.log1p(share), near)  # one form for each kind of cancellation
+    return weight, 0.5 * (digamma_excess(0.5 * df, 0.5 * d) + tail)
