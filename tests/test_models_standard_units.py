@@ -228,3 +228,13 @@ def test_one_outlier_does_not_make_em_fall(name):
     X[2][17, 1] = 1e8
     history = np.array(ESTIMATORS[name]("diagonal").set_params(n_states=3, max_iter=60).fit(X).history_)
     assert (np.diff(history) >= -1e-9 * np.abs(history[:-1])).all()
+
+
+def test_an_outlier_does_not_raise_the_floor_of_all_regimes():
+    rng = np.random.default_rng(0)
+    X = [0.2 * np.cumsum(rng.normal(size=(60, 2)), axis=0) for _ in range(5)]
+    X[0][3, 0] = 1e8
+    model = SwitchingLDSEstimator(2, 2, random_state=0).fit(X).model_
+    noise = model.systems.obs_cov[:, 0]
+    assert noise.min() < 1.0  # 1e-4 of the variance with the outlier would be 3e9
+    assert noise.max() > 1e12

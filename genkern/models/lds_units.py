@@ -52,7 +52,7 @@ def raw_rules(estimator: Any, model: LDS, pseudocount: float) -> Rules:
     if pseudocount > 0.0 and estimator.obs_variance is None:
         raise ValueError(f"{type(estimator).__name__}: an M-step cannot take 'obs_variance' from the data. Give it.")
     ones = np.ones((1, model.n_channels))
-    rules = rules_of(estimator, Units(np.zeros_like(ones), ones, np.zeros(1)), pseudocount)
+    rules = rules_of(estimator, Units(np.zeros_like(ones), ones, np.zeros(1), ones), pseudocount)
     return rules._replace(state_floor=estimator.min_covar, obs_floor=estimator.min_covar * ones)
 
 

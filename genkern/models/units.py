@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from genkern.models.channel_moments import moments, without_outliers
 from genkern.models.em import Run
 from genkern.models.floors import channel_units
 from genkern.objects import Packed
@@ -20,15 +21,19 @@ from genkern.validation import Floats
 
 
 class Units(NamedTuple):
-    """Means and units (G, d) of the channels, of all objects together (G = 1) or of each, and what they cost (G,)."""
+    """Means and units (G, d) of the channels, of all objects together (G = 1) or of each, and what they cost (G,).
+
+    ``spread`` (G, d) are the variances in standard units without outliers: one where there are none.
+    """
 
     mean: Floats
     unit: Floats
     log_volume: Floats
+    spread: Floats
 
     def floors(self, absolute: float, relative: float) -> Floats:
-        """Return the floors (G, d) of variances in standard units: a share of one, or a variance in the data's."""
-        return np.maximum(relative, (np.sqrt(absolute) / self.unit) ** 2)
+        """Return floors (G, d) of variances in standard units: a share of the spread, or a variance in the data's."""
+        return np.maximum(relative * self.spread, (np.sqrt(absolute) / self.unit) ** 2)
 
     def restored(self, run: Run, per_log_unit: float = 0.0) -> Run:
         """Return a run with objectives in the data's units; a prior that changes with them adds so much of the logs."""
@@ -61,7 +66,13 @@ def standardise(packed: Packed, own: bool, centred: bool = True, common: bool = 
     scale = np.repeat(unit, sizes, axis=0)
     values = (packed.values - np.repeat(mean, sizes, axis=0)) / scale
     count = np.add.reduceat(~np.isnan(values), starts, axis=0, dtype=np.float64)
-    return Packed(values, packed.offsets), Units(mean, unit, (count * np.log(unit)).sum(axis=1))
+    standard = Packed(values, packed.offsets)
+    centre, variance = moments(standard, own)
+    spread = without_outliers(standard, own, centre, variance) / np.where(variance > 0.0, variance, 1.0)
+    spread = np.where(variance > 0.0, spread, 1.0)
+    if common:
+        spread = np.broadcast_to(spread.mean(axis=1, keepdims=True), spread.shape)
+    return standard, Units(mean, unit, (count * np.log(unit)).sum(axis=1), spread)
 
 
 def refuse_unseen(packed: Packed, own: bool, who: str) -> None:
