@@ -195,7 +195,7 @@ class FactorialHMMEstimator(EMEstimator):
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
         refuse_unseen(packed, own, "FactorialHMMEstimator")
-        packed, units = standardise(packed, own, common=self.covariance == "isotropic")
+        packed, units = standardise(packed, own, "FactorialHMMEstimator", common=self.covariance == "isotropic")
         floors = units.floors(self.min_covar, self.relative_floor)
 
         def run(restart: int) -> Run:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from genkern.objects import Packed
-from genkern.validation import Floats
+from genkern.validation import LARGEST, Floats
 
+SMALLEST = 1.0 / LARGEST  # deviation of a channel: fourth powers of smaller ones leave the range of float64
 ROUNDING = 1e-14  # a deviation below this share of a channel's largest value is rounding, not variance
 
 
@@ -47,3 +48,14 @@ def channel_scales(packed: Packed, own: bool) -> Floats:
     limits = np.finfo(np.float64)
     with np.errstate(over="ignore", under="ignore"):
         return np.clip(unit**2, limits.tiny, limits.max)
+
+
+def refuse_tiny(units: Floats, own: bool, who: str) -> None:
+    """Raise where the values of a channel differ by so little that squares leave the range of numbers; (G, d)."""
+    if units.min() < SMALLEST:
+        index, column = np.argwhere(units < SMALLEST)[0].tolist()
+        what = f"object {index}" if own else "the objects"
+        raise ValueError(
+            f"{who}: column {column} of {what} deviates by {units[index, column]:.3g} or less; expected is at least "
+            f"{SMALLEST:g}, lest squares underflow. Divide the column by its scale."
+        )

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.models.channel_moments import moments, scales, without_outliers
-from genkern.models.floors import ROUNDING
+from genkern.models.floors import ROUNDING, refuse_tiny
 from genkern.models.gaussian import Gaussian
 from genkern.objects import Packed
-from genkern.validation import LARGEST, Floats
+from genkern.validation import Floats
 
-SMALLEST = LARGEST**-2  # variance of a channel: fourth powers of smaller deviations leave the range of float64
 NEAR = 1.0 + 1e-6  # times the floor: a variance below that is at it
 VAGUE = 1e-12  # variance that stands for none, in units of the mean square, where there is no floor
 
@@ -104,7 +103,7 @@ def _units(packed: Packed, own: bool, form: str) -> Floats:
     """Return the variances of channels that floors are relative to: (d,) or (n_objects, d), their mean if isotropic."""
     mean, variance = moments(packed, own)
     found = scales(packed, own, mean, variance)
-    _refuse_tiny(found, own)
+    refuse_tiny(np.sqrt(found), own, "GaussianEstimator")
     instead = variance < 0.5 * found  # what stands for none
     found = np.where(instead, found, without_outliers(packed, own, mean, found))
     if form == "isotropic":
@@ -116,14 +115,3 @@ def _mean_unit(variance: Floats, instead: Floats) -> Floats:
     """Return the mean over channels of the variance, or of what stands for it where no channel has any."""
     mean = variance.mean(axis=-1)
     return np.where(mean > 0, mean, instead.mean(axis=-1))
-
-
-def _refuse_tiny(variances: Floats, own: bool) -> None:
-    """Raise where the values of a channel differ by so little that squares leave the range of numbers."""
-    if variances.min() < SMALLEST:
-        index, column = np.argwhere(variances < SMALLEST)[0].tolist()
-        what = f"object {index}" if own else "the objects"
-        raise ValueError(
-            f"GaussianEstimator: column {column} of {what} deviates by {np.sqrt(variances[index, column]):.3g} or "
-            f"less; expected is at least {np.sqrt(SMALLEST):g}, lest squares underflow. Divide the column by its scale."
-        )

@@ -192,7 +192,7 @@ class LDSEstimator(EMEstimator):
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
         form = form_of(self.init.obs_cov, 0) if isinstance(self.init, LDS) else self.covariance
-        packed, units = standardise(packed, own, centred=bool(self.offset), common=form == "isotropic")
+        packed, units = standardise(packed, own, "LDSEstimator", centred=bool(self.offset), common=form == "isotropic")
         rules = rules_of(self, units, self.pseudocount)
         first = self._guess(packed, units, rules, own)
 

@@ -22,13 +22,14 @@ class Directions(NamedTuple):
     obs_cov: Floats
     initial_mean: Floats
     initial_cov: Floats
+    offset: Floats
 
 
 def position_derivatives(systems: Any, values: Floats) -> tuple[Floats, dict[str, Floats]]:
     r"""Return :math:`\log p(x_t | x_0 \dots x_{t-1})` (T,) and its derivatives, blocks (T, ...) by parameter.
 
-    With the moments m, P of the state before :math:`x_t` is seen, :math:`v = x_t - C m`, :math:`S = C P C^T + R` and
-    :math:`K = P C^T S^{-1}`, the chain rule goes along with the filter:
+    With the moments m, P of the state before :math:`x_t` is seen, :math:`v = x_t - C m - b`, :math:`S = C P C^T + R`
+    and :math:`K = P C^T S^{-1}`, the chain rule goes along with the filter:
 
     .. math::
         \dot l &= -\tfrac12 \mathrm{tr}\, S^{-1} \dot S + \tfrac12 (S^{-1} v)^T \dot S S^{-1} v - v^T S^{-1} \dot v, \\
@@ -57,7 +58,8 @@ def position_derivatives(systems: Any, values: Floats) -> tuple[Floats, dict[str
             step = _step(systems, moves, present[t], cov, dcov)
             cov, dcov = step.cov, step.d_cov
         if step.channels.size:
-            gap, dgap = x[step.channels] - step.C @ mean, -step.d_observation @ mean - dmean @ step.C.T
+            gap = x[step.channels] - systems.offset[0, step.channels] - step.C @ mean
+            dgap = -step.d_observation @ mean - dmean @ step.C.T - moves.offset[:, step.channels]
             white = step.inverse @ gap
             logs[t] = step.constant - 0.5 * (gap @ white)
             slopes[t] = 0.5 * (step.d_spread @ (np.outer(white, white) - step.inverse).ravel()) - dgap @ white

@@ -160,7 +160,7 @@ class LinearGaussianNetEstimator(NetEstimator):
 
     def _climb(self, packed: Packed, keys: Keys, own: bool, limits: Limits) -> Run:
         """Run EM from one first guess, in standard units, and map the networks back."""
-        packed, units = standardise(packed, own)
+        packed, units = standardise(packed, own, "LinearGaussianNetEstimator")
         scales = [self._scales(units)]
         guess = self._first(keys, scales[0].floors)
 

@@ -246,7 +246,9 @@ class SwitchingLDSEstimator(EMEstimator):
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
         given = isinstance(self.init, SwitchingLDS)
         form = form_of(self.init.systems.obs_cov, 1) if given else self.covariance
-        packed, units = standardise(packed, own, centred=bool(self.offset), common=form == "isotropic")
+        packed, units = standardise(
+            packed, own, "SwitchingLDSEstimator", centred=bool(self.offset), common=form == "isotropic"
+        )
         rules = rules_of(self, units, self.noise_pseudocount)
         if given:
             model = _rescaled(SwitchingLDS.stack([self.init] * len(keys)), 1.0 / units.unit, -units.mean / units.unit)

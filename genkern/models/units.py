@@ -15,7 +15,7 @@ import numpy as np
 
 from genkern.models.channel_moments import moments, without_outliers
 from genkern.models.em import Run
-from genkern.models.floors import channel_units
+from genkern.models.floors import channel_units, refuse_tiny
 from genkern.objects import Packed
 from genkern.validation import Floats
 
@@ -42,7 +42,9 @@ class Units(NamedTuple):
         return run._replace(objective=run.objective - shift, history=[value - total for value in run.history])
 
 
-def standardise(packed: Packed, own: bool, centred: bool = True, common: bool = False) -> tuple[Packed, Units]:
+def standardise(
+    packed: Packed, own: bool, who: str, centred: bool = True, common: bool = False
+) -> tuple[Packed, Units]:
     """Return numbers in standard units, and the units.
 
     Parameters
@@ -50,12 +52,15 @@ def standardise(packed: Packed, own: bool, centred: bool = True, common: bool = 
     packed : Packed
     own : bool
         Units of each object, or of all together.
+    who : str
+        Who asks, for error messages.
     centred : bool
         Whether the mean is taken off; if not, units are those about zero.
     common : bool
         Whether all channels have one unit, for models that cannot tell them apart.
     """
     mean, unit = (np.atleast_2d(part) for part in channel_units(packed, own))
+    refuse_tiny(unit, own, who)
     if not centred:
         mean, unit = np.zeros_like(mean), np.where(np.abs(mean) == unit, unit, np.hypot(mean, unit))
     if common:
