@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -14,8 +15,7 @@ from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.linear_gaussian import LOG_2PI
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
-from genkern.core.kalman_passes import Systems
-from genkern.core.kalman_roots import loss_of
+from genkern.core.kalman_roots import LOST, densities, factored, loss_of
 from genkern.core.switching_pairs import densities_at_zero
 from genkern.models.base import rebatch
 from genkern.models.draws import draw_paths
@@ -23,10 +23,11 @@ from genkern.models.switching import SwitchingLDS
 from genkern.validation import Floats
 
 Ints = NDArray[np.int64]
+PathsOf = Callable[[SwitchingLDS, int], Ints]
 
 MAX_PAIRS = 1 << 14  # pairs of paths up to which the kernel is exact
 N_PATHS = 32  # paths of regimes drawn from each model
-KEPT = 512  # models whose paths are remembered
+KEPT = 512  # models whose paths, and filters along them, are remembered
 JEBARA = "Jebara, Kondor & Howard (2004), section 5.1"
 
 
@@ -50,7 +51,7 @@ def all_paths(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> Floats
     left, right = (_every_path(side.n_regimes, length) for side in (P, Q))
 
     def value(p: SwitchingLDS, q: SwitchingLDS) -> float:
-        logs = _path_kernel(p, q, how, left, right)
+        logs = _path_kernel(p, q, how, length, _all_paths)
         return _log_sum(logs + _log_weights(p, left)[:, None] + _log_weights(q, right))
 
     return _each(P, Q, value)
@@ -58,7 +59,7 @@ def all_paths(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> Floats
 
 def _all_pairs_error(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> float:
     """Return the standard error of the log, from the spread of the means over one model's paths."""
-    logs = _path_kernel(P, Q, how, _drawn(P, length), _drawn(Q, length))
+    logs = _path_kernel(P, Q, how, length, _drawn)
     values = np.exp(logs - logs.max())
     spread = sum(values.mean(axis=1 - side).var(ddof=1) / values.shape[side] for side in (0, 1))
     return float(math.sqrt(spread) / values.mean())
@@ -66,7 +67,7 @@ def _all_pairs_error(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) ->
 
 def _paired_error(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> float:
     """Return the standard error of the log, from the spread of the pairs."""
-    logs = _path_kernel(P, Q, how, _drawn(P, length), _drawn(Q, length), paired=True)
+    logs = _path_kernel(P, Q, how, length, _drawn, paired=True)
     values = np.exp(logs - logs.max())
     return float(values.std(ddof=1) / math.sqrt(len(values)) / values.mean())
 
@@ -83,7 +84,7 @@ def all_pairs_of_draws(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) 
     """
 
     def value(p: SwitchingLDS, q: SwitchingLDS) -> float:
-        logs = _path_kernel(p, q, how, _drawn(p, length), _drawn(q, length))
+        logs = _path_kernel(p, q, how, length, _drawn)
         return _log_sum(logs) - math.log(logs.size)
 
     return _each(P, Q, value)
@@ -98,7 +99,7 @@ def paired_draws(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> Flo
     """
 
     def value(p: SwitchingLDS, q: SwitchingLDS) -> float:
-        logs = _path_kernel(p, q, how, _drawn(p, length), _drawn(q, length), paired=True)
+        logs = _path_kernel(p, q, how, length, _drawn, paired=True)
         return _log_sum(logs) - math.log(logs.size)
 
     return _each(P, Q, value)
@@ -123,8 +124,11 @@ def _each(P: SwitchingLDS, Q: SwitchingLDS, value: Any) -> Floats:
     return out.reshape(*batch, a, b)
 
 
-def _path_kernel(p: SwitchingLDS, q: SwitchingLDS, how: How, left: Ints, right: Ints, paired: bool = False) -> Floats:
-    """Return log kernel values of paths (N, L) and (M, L) with each other, (N, M), or of each with its like, (N,)."""
+def _path_kernel(
+    p: SwitchingLDS, q: SwitchingLDS, how: How, length: int, paths: PathsOf, paired: bool = False
+) -> Floats:
+    """Return log kernel values of the N and M paths of both with each other, (N, M), or of each with its like, (N,)."""
+    left, right = paths(p, length), paths(q, length)
     i, j = (np.arange(len(left)),) * 2 if paired else np.divmod(np.arange(len(left) * len(right)), len(right))
     first, second = np.divmod(np.arange(p.n_regimes * q.n_regimes), q.n_regimes)
     codes = left[i] * q.n_regimes + right[j]
@@ -140,7 +144,7 @@ def _path_kernel(p: SwitchingLDS, q: SwitchingLDS, how: How, left: Ints, right: 
     logs = _differences(Pairs(systems, first, other, second, 1.0 / rho, 0.0), codes)
     logs += (1.0 - rho) * size * LOG_2PI - size * math.log(rho)
     if rho != 1.0:
-        own = [_log_determinants(side, paths) for side, paths in ((systems, left), (other, right))]
+        own = [_log_determinants(side, length, paths) for side in (p, q)]
         logs += 0.5 * (1.0 - rho) * (own[0][i] + own[1][j])
     return logs if paired else logs.reshape(len(left), len(right))
 
@@ -162,11 +166,23 @@ def _differences(pairs: Pairs, codes: Ints) -> Floats:
     return _regular(logs)
 
 
-def _log_determinants(systems: Systems, paths: Ints) -> Floats:
-    """Return sum_t log |S_t| (N,) of the filters along paths."""
+@lru_cache(maxsize=KEPT)
+def _log_determinants(model: SwitchingLDS, length: int, paths_of: PathsOf) -> Floats:
+    """Return sum_t log |S_t| (N,) of the model's own filters along its paths, read-only."""
+    systems, paths = model.systems.systems(), paths_of(model, length)
     centred = systems._replace(mean=np.zeros_like(systems.mean), offset=np.zeros_like(systems.offset))
     size = systems.C.shape[1] * paths.shape[1]
-    return -2.0 * _regular(densities_at_zero(centred, paths)[0]) - size * LOG_2PI
+    logs, growth, _ = densities_at_zero(centred, paths)
+    doubtful = np.flatnonzero(~(loss_of(growth) <= TRUSTED))
+    if len(doubtful):  # regimes that are unstable and hardly seen
+        some = paths[doubtful]
+        logs[doubtful], loss = densities(factored(centred), some, np.zeros((*some.shape, systems.C.shape[1])))
+        if not (loss <= LOST).all():
+            text = f"the density of a path would be off by some {loss.max():.1g}, and {LOST:g} is allowed. Compare fewer "
+            raise PairError((0, 0), text + "observations, or fit stable systems.")
+    logs = -2.0 * _regular(logs) - size * LOG_2PI
+    logs.flags.writeable = False
+    return logs
 
 
 def _regular(logs: Floats) -> Floats:
@@ -188,6 +204,11 @@ def _log_weights(model: SwitchingLDS, paths: Ints) -> Floats:
     with np.errstate(divide="ignore"):
         logs = np.log(model.start)[paths[:, 0]]
         return logs + np.log(model.transitions)[paths[:, :-1], paths[:, 1:]].sum(axis=1)
+
+
+def _all_paths(model: SwitchingLDS, length: int) -> Ints:
+    """Return all paths of a model (S^L, L)."""
+    return _every_path(model.n_regimes, length)
 
 
 @lru_cache(maxsize=KEPT)
