@@ -178,8 +178,8 @@ def _log_determinants(model: SwitchingLDS, length: int, paths_of: PathsOf) -> Fl
         some = paths[doubtful]
         logs[doubtful], loss = densities(factored(centred), some, np.zeros((*some.shape, systems.C.shape[1])))
         if not (loss <= LOST).all():
-            text = f"the density of a path would be off by some {loss.max():.1g}, and {LOST:g} is allowed. Compare fewer "
-            raise PairError((0, 0), text + "observations, or fit stable systems.")
+            lost = f"a density along a path would be off by some {loss.max():.1g}, and {LOST:g} is allowed."
+            raise PairError((0, 0), f"{lost} Compare fewer observations, or fit stable systems.")
     logs = -2.0 * _regular(logs) - size * LOG_2PI
     logs.flags.writeable = False
     return logs
