@@ -196,7 +196,8 @@ def _regular(logs: Floats) -> Floats:
 
 def _every_path(regimes: int, length: int) -> Ints:
     """Return all paths (S^L, L)."""
-    return np.indices((regimes,) * length).reshape(length, -1).T.copy()
+    codes, places = np.arange(regimes**length)[:, None], np.arange(length - 1, -1, -1)
+    return codes // regimes**places % regimes
 
 
 def _log_weights(model: SwitchingLDS, paths: Ints) -> Floats:

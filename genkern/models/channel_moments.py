@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.models.floors import channel_scales, channel_units
+from genkern.models.floors import ROUNDING, channel_scales, channel_units
 from genkern.objects import Packed
 from genkern.validation import Floats
 
@@ -54,7 +54,7 @@ def without_outliers(packed: Packed, own: bool, mean: Floats, variance: Floats) 
     for i, c in np.argwhere(far).tolist():
         column = packed.values[starts[i] : ends[i], c]
         low, high = np.quantile(column[~np.isnan(column)], MIDDLE)
-        if high > low:
+        if high - low > ROUNDING * max(abs(low), abs(high)):
             out[i, c] = min(variance[i, c], float((high - low) / WIDTH) ** 2)
     return out
 

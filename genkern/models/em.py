@@ -91,7 +91,7 @@ class Pace:
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.fmax(gain / old, old / older)  # NaN, before there are three gains, counts for nothing
             rest = np.where(ratio < 1.0, gain * ratio / (1.0 - ratio), np.inf)
-        calm = (gain <= EXACT * np.abs(value)) | (np.isfinite(old) & (rest < REST * self.tol * lengths))
+        calm = (gain <= EXACT * np.abs(value)) | (np.isfinite(older) & (rest < REST * self.tol * lengths))
         return np.asarray((gain < self.tol * lengths) & calm)
 
 

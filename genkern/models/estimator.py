@@ -106,6 +106,10 @@ class LeafEstimator(ModelEstimator):
         """
         return self
 
+    def shaped(self, leaf: Any) -> Self:
+        """Return the estimator of members of the form that a leaf has, such as isotropic covariances."""
+        return self
+
     def part(self, members: NDArray[Any]) -> Self:
         """Return the estimator for some of the objects of a batch."""
         return self

@@ -176,6 +176,10 @@ class GaussianEstimator(LeafEstimator):
         """Return the estimator with the floor that it takes from the data: from each object's, if own."""
         return self._with(_floor=data_floor(packed, own, self.covariance, self.min_covar, self.relative_floor))
 
+    def shaped(self, leaf: Any) -> Self:
+        """Return the estimator of covariances of the form that a Gaussian has."""
+        return self._with(covariance=leaf.covariance_type) if isinstance(leaf, Gaussian) else self
+
     def _fit_packed(self, packed: Packed, own: bool) -> Any:
         """Return a stack of batch (1,) or (n_objects, 1), with the prior and the floor that come from the data."""
         inner = self._filled(packed, False, own).bounded(packed, own)

@@ -225,7 +225,8 @@ class HMMEstimator(ModelEstimator):
             return self._emission_of(self.init)
         if name == "auto":
             name = "categorical" if kind_of(X, "HMMEstimator") == "symbols" else "gaussian"
-        return self._named_emission(name)
+        emission = self._named_emission(name)
+        return emission.shaped(self.init.emissions) if isinstance(self.init, HMM) else emission
 
     def _named_emission(self, name: str) -> LeafEstimator:
         if name == "categorical":
@@ -240,7 +241,7 @@ class HMMEstimator(ModelEstimator):
         """Return the leaf estimator for a model's emissions."""
         if isinstance(self.emission, LeafEstimator):
             return self.emission
-        return self._named_emission(type(model.emissions).__name__.lower())
+        return self._named_emission(type(model.emissions).__name__.lower()).shaped(model.emissions)
 
     def _pack(self, emission: LeafEstimator, X: Any) -> Packed:
         """Encode X, with the alphabet of the model to start from if there is one."""

@@ -180,6 +180,12 @@ class MixtureEstimator(LeafEstimator):
         """Return the estimator with the bounds of its components."""
         return self._with(component=self._component_for(packed).bounded(packed, own))
 
+    def shaped(self, leaf: Any) -> Self:
+        """Return the estimator of as many components of the form that a mixture has."""
+        if not isinstance(leaf, Mixture):
+            return self
+        return self._with(component=self._component_of(leaf).shaped(leaf.components), n_components=leaf.n_components)
+
     def part(self, members: Any) -> Self:
         """Return the estimator for some of the objects of a batch."""
         return self._with(component=self.component.part(members)) if isinstance(self.component, LeafEstimator) else self
@@ -266,7 +272,8 @@ class MixtureEstimator(LeafEstimator):
             return self._component_of(self.init)
         if name == "auto":
             name = "categorical" if kind_of(X, "MixtureEstimator") == "symbols" else "gaussian"
-        return EMISSIONS[name]()
+        component: LeafEstimator = EMISSIONS[name]()
+        return component.shaped(self.init.components) if isinstance(self.init, Mixture) else component
 
     def _component_of(self, leaf: Mixture) -> LeafEstimator:
         """Return the leaf estimator for the components of a mixture."""
@@ -275,7 +282,7 @@ class MixtureEstimator(LeafEstimator):
         name = type(leaf.components).__name__.lower()
         if name not in EMISSIONS:
             raise ValueError(f"MixtureEstimator: give 'component', an estimator of {type(leaf.components).__name__}.")
-        return EMISSIONS[name]()
+        return EMISSIONS[name]().shaped(leaf.components)
 
     def _refuse_few(self, packed: Packed, own: bool) -> None:
         """Raise if there are fewer points than components."""

@@ -66,7 +66,8 @@ def soften(values: Floats, groups: NDArray[np.int64], labels: NDArray[np.int64],
     heat = np.where(spare > 0, np.add.reduceat(own, starts), np.add.reduceat(gaps, starts)) / np.maximum(spare, 1.0)
     crowd = vectors.shape[1] * k / np.maximum(counts.sum(axis=1), 1.0)
     heat *= np.maximum(1.0 / vectors.shape[1], crowd / (1.0 + crowd))
-    squares = np.where(np.repeat(counts > 0, sizes, axis=0), squares, np.inf)
+    there = (counts > 0) | (counts.sum(axis=1, keepdims=True) == 0)  # without any label, all clusters are alike
+    squares = np.where(np.repeat(there, sizes, axis=0), squares, np.inf)
     squares -= squares.min(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = squares / (2.0 * np.repeat(heat, sizes))[:, None]

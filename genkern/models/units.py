@@ -15,7 +15,7 @@ import numpy as np
 
 from genkern.models.channel_moments import moments, without_outliers
 from genkern.models.em import Run
-from genkern.models.floors import channel_units, refuse_tiny
+from genkern.models.floors import ROUNDING, channel_units, refuse_tiny
 from genkern.objects import Packed
 from genkern.validation import Floats
 
@@ -23,7 +23,8 @@ from genkern.validation import Floats
 class Units(NamedTuple):
     """Means and units (G, d) of the channels, of all objects together (G = 1) or of each, and what they cost (G,).
 
-    ``spread`` (G, d) are the variances in standard units without outliers: one where there are none.
+    ``spread`` (G, d) are the variances in standard units without outliers: one where there are none and data are
+    centred, and where nothing varies.
     """
 
     mean: Floats
@@ -60,6 +61,7 @@ def standardise(
         Whether all channels have one unit, for models that cannot tell them apart.
     """
     mean, unit = (np.atleast_2d(part) for part in channel_units(packed, own))
+    refuse_unseen(packed, own, who)
     refuse_tiny(unit, own, who)
     if not centred:
         mean, unit = np.zeros_like(mean), np.where(np.abs(mean) == unit, unit, np.hypot(mean, unit))
@@ -73,8 +75,8 @@ def standardise(
     count = np.add.reduceat(~np.isnan(values), starts, axis=0, dtype=np.float64)
     standard = Packed(values, packed.offsets)
     centre, variance = moments(standard, own)
-    spread = without_outliers(standard, own, centre, variance) / np.where(variance > 0.0, variance, 1.0)
-    spread = np.where(variance > 0.0, spread, 1.0)
+    varies = variance > ROUNDING**2 * (variance + centre**2)
+    spread = np.where(varies, without_outliers(standard, own, centre, variance), 1.0)
     if common:
         spread = np.broadcast_to(spread.mean(axis=1, keepdims=True), spread.shape)
     return standard, Units(mean, unit, (count * np.log(unit)).sum(axis=1), spread)

@@ -1,0 +1,100 @@
+"""Estimators where their parts meet: floors, forms of covariances, first guesses and the pace of EM together."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from genkern import (
+    HMM,
+    LDS,
+    Categorical,
+    Gaussian,
+    GaussianEstimator,
+    HMMEstimator,
+    LDSEstimator,
+    Mixture,
+    MixtureEstimator,
+    Power,
+    SwitchingLDS,
+    SwitchingLDSEstimator,
+    affinity,
+)
+
+RNG = np.random.default_rng(0)
+LEVELS = [np.repeat([[0.0, 0.0], [9.0, -9.0]], 20, axis=0) + RNG.normal(size=(40, 2)) for _ in range(3)]
+
+
+@pytest.mark.parametrize("structure", ["ergodic", "left-right"])
+def test_states_without_points_still_have_mixtures(structure):
+    x = np.array([[0.0], [0.0], [1.0], [1.0], [0.0], [1.0]])
+    estimator = HMMEstimator(3, MixtureEstimator(2), structure=structure, random_state=0)
+    for model in (estimator.fit([x]).model_, *estimator.fit_each([x[:2], x])):
+        assert np.isfinite(model.log_prob([x])).all()
+        assert np.isfinite(model.emissions.weights).all()
+
+
+@pytest.mark.parametrize("form", ["isotropic", "diagonal", "full"])
+def test_starts_keep_the_form_of_their_covariances(form):
+    eye = {"isotropic": 1.0, "diagonal": np.ones(2), "full": np.eye(2)}[form]
+    leaf = Gaussian([[0.0, 0.0], [8.0, -8.0]], np.stack([eye, eye]))
+    chain, bag = HMM([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], leaf), Mixture([0.5, 0.5], leaf)
+    deep = HMM([1.0], [[1.0]], Mixture([[0.5, 0.5]], Gaussian(leaf.mean[None], leaf.cov[None])))
+    for start, estimator, explicit in (
+        (chain, HMMEstimator(init=chain), HMMEstimator(emission=GaussianEstimator(form), init=chain)),
+        (bag, MixtureEstimator(2, init=bag), MixtureEstimator(2, GaussianEstimator(form), init=bag)),
+        (deep, HMMEstimator(init=deep), None),
+    ):
+        fitted, each = estimator.fit(LEVELS).model_, estimator.fit_each(LEVELS)[0]
+        assert repr(fitted) == repr(each) == repr(start)
+        if explicit is not None:
+            assert fitted == explicit.fit(LEVELS).model_
+
+
+def test_a_plateau_of_two_steps_is_no_end():
+    truth = HMM(
+        [0.5, 0.5],
+        [[0.97, 0.03], [0.03, 0.97]],
+        Categorical([[0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4]], alphabet="abcd"),
+    )
+    X = truth.sample(30, length=100, rng=0)
+    p = np.array([0.1, 0.4, 0.1, 0.4])
+    near = np.stack([p, p + 0.1 * np.array([0.1, -0.1, 0.05, -0.05])])
+    start = HMM([0.5, 0.5], [[0.6, 0.4], [0.4, 0.6]], Categorical(near, alphabet="abcd"))
+    assert HMMEstimator(init=start).fit(X).history_[-1] > -4010.0  # the plateau is at -4157
+
+
+LINEAR = {"linear": LDSEstimator(3, offset=False), "switching": SwitchingLDSEstimator(2, 3, offset=False)}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_floors_without_an_offset_are_shares_of_the_variance(name):
+    t = np.arange(200)[:, None]
+    x = np.hstack([np.sin(t / 9), np.cos(t / 9)]) + 0.2 * np.random.default_rng(0).normal(size=(200, 2)) + 1e4
+    model = clone(LINEAR[name]).set_params(max_iter=30, tol=0).fit([x]).model_
+    noise = model.systems.obs_cov if isinstance(model, SwitchingLDS) else model.obs_cov
+    assert noise.max() < 1.0  # the mean square is 1e8
+
+
+def test_rounding_is_no_middle_of_the_data():
+    x = np.array([0.1 + 0.1 * k - 0.1 * k for k in range(60)])[:, None]
+    x[30] = 3.0
+    model = MixtureEstimator(2, random_state=0).fit([x]).model_
+    assert model.components.variances.min() > 1e-8
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [LDSEstimator(1), SwitchingLDSEstimator(2, 1)],
+)
+def test_channels_that_were_never_seen_have_no_law(estimator):
+    x = np.random.default_rng(0).normal(size=(20, 2))
+    x[:, 0] = np.nan
+    with pytest.raises(ValueError, match="no observed value in column 0"):
+        estimator.fit([x])
+
+
+def test_one_regime_is_one_system_at_any_length():
+    system = LDS([[0.9]], [[1.0]], 0.1, 0.1, [0.0], 1.0)
+    one = SwitchingLDS([1.0], [[1.0]], LDS.stack([system]))
+    expected = affinity(system, system, Power(1.0), length=100)
+    assert affinity(one, one, Power(1.0), length=100) == pytest.approx(float(expected), rel=1e-12)
