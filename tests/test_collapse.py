@@ -175,7 +175,7 @@ def test_an_outlier_does_not_raise_the_floor_of_other_states(covariance):
     middle = np.sort(model.components.mean[:, 0])
     np.testing.assert_allclose(middle, [0.0, 8.0, 1e6], atol=0.6)
     # The floor: that of the middle 80 %, not a thousandth of 1e10.
-    expected = 1e-3 * ((np.quantile(points, 0.9, axis=0) - np.quantile(points, 0.1, axis=0)) / 2.5631) ** 2
+    expected = 1e-4 * ((np.quantile(points, 0.9, axis=0) - np.quantile(points, 0.1, axis=0)) / 2.5631) ** 2
     lone = model.components[int(np.argmax(model.components.mean[:, 0]))]
     np.testing.assert_allclose(lone.variances, expected.mean() if covariance == "isotropic" else expected, rtol=1e-4)
     each = estimator.fit_each([points[:80], points])[1]

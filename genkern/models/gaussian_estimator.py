@@ -56,7 +56,7 @@ class GaussianEstimator(LeafEstimator):
     prior_scale : float or array-like of shape (d,) or (d, d), optional
         :math:`\Psi`: a number stands for a multiple of the identity, (d,) for a diagonal. The default is the
         variances of the data (their mean if isotropic), at least the floor.
-    relative_floor : float, default=1e-3
+    relative_floor : float, default=1e-4
         :math:`\epsilon_{rel}`, the smallest variance allowed in units of that of the channel over the data: of all
         points in ``fit``, of each object's own in ``fit_each``. Data in other units have the same fit in those units.
         In a channel with values beyond four standard deviations the variance is that of the middle 80 %, lest an
@@ -107,7 +107,7 @@ class GaussianEstimator(LeafEstimator):
         prior_strength: float = 0.01,
         prior_dof: float | None = None,
         prior_scale: ArrayLike | None = None,
-        relative_floor: float = 1e-3,
+        relative_floor: float = 1e-4,
     ):
         self.covariance = covariance
         self.min_covar = min_covar

@@ -98,3 +98,10 @@ def test_one_regime_is_one_system_at_any_length():
     one = SwitchingLDS([1.0], [[1.0]], LDS.stack([system]))
     expected = affinity(system, system, Power(1.0), length=100)
     assert affinity(one, one, Power(1.0), length=100) == pytest.approx(float(expected), rel=1e-12)
+
+
+def test_states_a_hundred_deviations_apart_keep_their_variances():
+    x = np.repeat([0.0, 100.0, 200.0], 60)[:, None] + np.random.default_rng(0).normal(size=(180, 1))
+    model = HMMEstimator(3, random_state=0).fit([x]).model_
+    np.testing.assert_allclose(np.sort(model.emissions.mean.ravel()), [0.0, 100.0, 200.0], atol=0.5)
+    np.testing.assert_allclose(np.sqrt(model.emissions.variances.ravel()), 1.0, atol=0.25)
