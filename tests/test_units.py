@@ -16,6 +16,8 @@ from genkern import (
     StateSpace,
 )
 from genkern.models.gaussian_floor import floor_eigenvalues
+from genkern.models.streams import unit_free_digests
+from genkern.objects import pack_series
 
 UNITS = [1e-9, 1e-5, 1e-2, 1e3, 1e9]
 COMMON = [*UNITS, None]  # None: another unit for every channel
@@ -227,3 +229,30 @@ def test_floors_of_named_emissions():
     for name in ("min_covar", "relative_floor"):
         with pytest.raises(ValueError, match=f"'{name}' parameter of GaussianEstimator"):
             GaussianEstimator(**{name: -1.0}).fit(X)
+
+
+@pytest.mark.parametrize("family", [HMMEstimator, MixtureEstimator])
+def test_random_starts_of_own_models_are_those_of_other_units(family):
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(int(rng.integers(20, 60)), 2)) for _ in range(12)]
+    unit = np.array([2.0**-30, 2.0**7])
+    one, other = (family(2, random_state=0).fit_each(Y) for Y in (X, [unit * x for x in X]))
+    for x, a, b in zip(X, one, other):
+        score = "log_prob" if family is HMMEstimator else "bag_log_prob"
+        expected = getattr(a, score)(pack_series([x])) - len(x) * np.log(unit).sum()
+        np.testing.assert_allclose(getattr(b, score)(pack_series([unit * x])), expected, rtol=1e-9)
+
+
+def test_digests_free_of_units():
+    X = [np.array([[3.0, 1.0], [np.nan, 1.0], [-2.0, 5.0]]), np.array([[0.0, 0.0]])]
+    digests = unit_free_digests(pack_series(X))
+    assert unit_free_digests(pack_series([X[1], [1e-9, 1e5] * X[0] + [7.0, 0.0]])) == digests[::-1]
+    others = [
+        [[np.nan, 1.0], [3.0, 1.0], [-2.0, 5.0]],  # elsewhere missing
+        [[3.0, 1.0], [9.0, 1.0], [-2.0, 5.0]],
+        [[3.0, 1.0], [np.nan, 2.0], [-2.0, 5.0]],  # no tie
+        [[-2.0, 1.0], [np.nan, 1.0], [3.0, 5.0]],  # another order
+        [[3.0, 1.0], [np.nan, 1.0]],
+    ]
+    found = unit_free_digests(pack_series([np.array(x) for x in others]))
+    assert len({*digests, *found}) == 7

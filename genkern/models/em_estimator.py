@@ -8,8 +8,8 @@ import numpy as np
 
 from genkern.models.em import Limits, Run, warn_unconverged
 from genkern.models.estimator import ModelEstimator
-from genkern.models.streams import Keys, keys_of, seed_of
-from genkern.objects import Packed, object_digests
+from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
+from genkern.objects import Packed
 from genkern.validation import begin_fit
 
 
@@ -62,7 +62,7 @@ class EMEstimator(ModelEstimator):
         """Return one model per series; each depends on its series alone."""
         self._check_parameters()
         packed = self.pack(X)
-        run = self._best(packed, keys_of(seed_of(self.random_state), object_digests(packed)), own=True)
+        run = self._best(packed, keys_of(seed_of(self.random_state), unit_free_digests(packed)), own=True)
         warn_unconverged(run.converged, self._limits(), "n_states")
         return run.models
 

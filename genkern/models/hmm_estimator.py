@@ -20,8 +20,8 @@ from genkern.models.hmm import HMM, emission_blocks
 from genkern.models.hmm_start import Plan, check_start, first_guess, pack_for_start
 from genkern.models.mixture_estimator import MixtureEstimator
 from genkern.models.restarts import Problem, best_start, numbers_in, warn_lone
-from genkern.models.streams import Keys, keys_of, seed_of
-from genkern.objects import Packed, kind_of, object_digests
+from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
+from genkern.objects import Packed, kind_of
 from genkern.progress import report
 from genkern.validation import Floats, begin_fit, check_int, check_number, check_option
 
@@ -274,7 +274,7 @@ class HMMEstimator(ModelEstimator):
         """Return the keys of the objects' random numbers; none are drawn for a model to start from."""
         if isinstance(self.init, HMM):
             return np.zeros(packed.n_objects, np.uint64)
-        return keys_of(seed_of(self.random_state), object_digests(packed))
+        return keys_of(seed_of(self.random_state), unit_free_digests(packed))
 
     def _limits(self) -> Limits:
         return Limits("HMMEstimator", self.max_iter, self.tol, self.verbose)

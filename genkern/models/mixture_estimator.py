@@ -17,8 +17,8 @@ from genkern.models.estimator import Batch, LeafEstimator
 from genkern.models.mixture import Mixture, component_blocks
 from genkern.models.mixture_start import divide, is_symbols
 from genkern.models.restarts import Problem, best_start, numbers_in, warn_lone
-from genkern.models.streams import Keys, keys_of, seed_of
-from genkern.objects import Packed, kind_of, object_digests
+from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
+from genkern.objects import Packed, kind_of
 from genkern.validation import Floats, begin_fit, check_int, check_number, check_option
 
 INITS = ("auto", "kmeans", "random")
@@ -146,7 +146,7 @@ class MixtureEstimator(LeafEstimator):
         inner = self.inside_em(X, sequences=False)
         packed = inner.pack(X, sequences=False)
         self._refuse_few(packed, own=True)
-        run = inner._best(packed, keys_of(seed_of(self.random_state), object_digests(packed)), own=True)
+        run = inner._best(packed, keys_of(seed_of(self.random_state), unit_free_digests(packed)), own=True)
         warn_unconverged(run.converged, self._limits(), "n_components")
         warn_lone(run, ("component",), self._limits(), np.arange(packed.n_objects))
         return run.models
@@ -198,7 +198,7 @@ class MixtureEstimator(LeafEstimator):
     def fit_weighted(self, packed: Packed, weights: Floats, own: bool) -> Mixture:
         """Return the mixtures of the parts into which the points of each member are divided, for EM to start from."""
         keys = (
-            keys_of(seed_of(self.random_state), object_digests(packed))
+            keys_of(seed_of(self.random_state), unit_free_digests(packed))
             if own
             else np.array([seed_of(self.random_state)], np.uint64)
         )
