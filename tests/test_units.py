@@ -1,5 +1,7 @@
 """Data in other units have the same fit in those units, and what no unit can hold is refused."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -256,3 +258,23 @@ def test_digests_free_of_units():
     ]
     found = unit_free_digests(pack_series([np.array(x) for x in others]))
     assert len({*digests, *found}) == 7
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("family", [HMMEstimator, MixtureEstimator])
+def test_em_from_a_model_below_the_floor_starts_at_the_floor(family, form):
+    rng = np.random.default_rng(0)
+    X = [np.repeat([0.0, 100.0, 0.0], 20)[:, None] * [1.0, -1.0] + rng.normal(size=(60, 2)) for _ in range(3)]
+    low = family(2, GaussianEstimator(form, relative_floor=1e-6)).fit(X)
+    own = GaussianEstimator(form)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = family(2, own, init=low.model_).fit(X)
+        each = family(2, own, init=low.model_).fit_each(X)
+        fresh = family(2, own).fit(X)
+    assert again.converged_
+    assert again.history_[-1] == pytest.approx(fresh.history_[-1], abs=1e-3)
+    floor = 1e-3 * np.concatenate(X).var(axis=0).min()
+    for model in (again.model_, *each):
+        leaf = model.emissions if family is HMMEstimator else model.components
+        assert leaf.variances.min() > 0.9 * floor

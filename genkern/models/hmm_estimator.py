@@ -304,7 +304,10 @@ class HMMEstimator(ModelEstimator):
     def _guess(self, plan: Plan, emission: LeafEstimator) -> HMM:
         if isinstance(self.init, HMM):
             # One model taken as often as there are objects: the same as a stack of so many, but faster.
-            return HMM.stack([self.init])[np.zeros(plan.packed.n_objects, np.int64)] if plan.own else self.init
+            model = HMM.stack([self.init])[np.zeros(plan.packed.n_objects, np.int64)] if plan.own else self.init
+            fields = {name: getattr(model, name) for name in model._fields}
+            # EM keeps to the floor, and could only fall from a model below it.
+            return HMM._restore(*{**fields, "emissions": emission.raised(model.emissions)}.values())
         init = self.init
         numeric = plan.packed.alphabet is None
         if init == "kmeans" and not numeric:

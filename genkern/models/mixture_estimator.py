@@ -224,6 +224,11 @@ class MixtureEstimator(LeafEstimator):
         """Return in which directions components are at their floor, batch + (k, directions)."""
         return self._component_of(leaf).at_floor(leaf.flat_components()).reshape((*leaf.weights.shape, -1))
 
+    def raised(self, leaf: Mixture) -> Mixture:
+        """Return mixtures of components with spreads raised to the floor."""
+        flat = self._component_of(leaf).raised(leaf.flat_components())
+        return Mixture._restore(leaf.weights, rebatch(flat, leaf.components.shape))
+
     def counts(self, blocks: dict[str, Floats], leaf: Mixture) -> Floats:
         """Return the effective number of observations of each component, batch + (k,)."""
         return leaf.weights * blocks["weights"].reshape(leaf.weights.shape)
@@ -327,7 +332,9 @@ class MixtureEstimator(LeafEstimator):
     def _guess(self, packed: Packed, keys: Keys, own: bool) -> Mixture:
         """Return the mixture, or the stack of own mixtures, from which EM starts."""
         if isinstance(self.init, Mixture):
-            return Mixture.stack([self.init] * packed.n_objects) if own else self.init
+            # EM keeps to the floor, and could only fall from a model below it.
+            given = Mixture.stack([self.init] * packed.n_objects) if own else self.init
+            return rebatch(self.raised(rebatch(given, (*given.shape, 1))), given.shape)
         stack = self._divided(packed, np.ones((packed.n_points, 1)), own, keys)
         return stack[:, 0] if own else stack[0]
 
