@@ -153,7 +153,7 @@ class HMMEstimator(ModelEstimator):
         run = self._best(emission, packed, n, np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
-        warn_unconverged(run.converged, self._limits(), "n_states")
+        warn_unconverged(run.converged, run.lost, self._limits(), "n_states")
         warn_lone(run, ("state", "component"), self._limits())
         return self
 
@@ -166,17 +166,17 @@ class HMMEstimator(ModelEstimator):
         sizes = np.array([self._states(emission, packed, length) for length in lengths])[which]
         keys = self._keys(packed)
         models: list[Any] = [None] * packed.n_objects
-        converged = np.ones(packed.n_objects, bool)
+        converged, lost = np.ones(packed.n_objects, bool), np.zeros(packed.n_objects)
         for n in np.unique(sizes):
             group = np.flatnonzero(sizes == n)
             if self.verbose:
                 report(f"HMMEstimator: fitting {len(group)} models of {n} states")
             run = self._best(emission, packed.take(group), int(n), keys[group], own=True)
-            converged[group] = run.converged
+            converged[group], lost[group] = run.converged, run.lost
             warn_lone(run, ("state", "component"), self._limits(), group)
             for i, model in zip(group, run.models, strict=True):
                 models[i] = model
-        warn_unconverged(converged, self._limits(), "n_states")
+        warn_unconverged(converged, lost, self._limits(), "n_states")
         return models
 
     def maximize(self, statistics: Statistics) -> HMM:

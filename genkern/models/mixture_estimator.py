@@ -137,7 +137,7 @@ class MixtureEstimator(LeafEstimator):
         run = inner._best(packed, np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
-        warn_unconverged(run.converged, self._limits(), "n_components")
+        warn_unconverged(run.converged, run.lost, self._limits(), "n_components")
         warn_lone(run, ("component",), self._limits())
         return self
 
@@ -147,7 +147,7 @@ class MixtureEstimator(LeafEstimator):
         packed = inner.pack(X, sequences=False)
         self._refuse_few(packed, own=True)
         run = inner._best(packed, keys_of(seed_of(self.random_state), unit_free_digests(packed)), own=True)
-        warn_unconverged(run.converged, self._limits(), "n_components")
+        warn_unconverged(run.converged, run.lost, self._limits(), "n_components")
         warn_lone(run, ("component",), self._limits(), np.arange(packed.n_objects))
         return run.models
 
