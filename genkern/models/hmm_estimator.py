@@ -158,7 +158,11 @@ class HMMEstimator(ModelEstimator):
         return self
 
     def fit_each(self, X: Any) -> list[HMM]:
-        """Return one model per sequence; each depends on its sequence alone (and the alphabet of all)."""
+        """Return one model per sequence; each depends on its sequence alone (and the alphabet of all).
+
+        Emissions with ``estimate="map"`` whose prior is not given take it from all sequences, on which every model then
+        depends; give ``prior_mean`` and ``prior_scale`` for models that do not.
+        """
         self._check_parameters()
         emission = self._emission_for(X)
         packed = self._pack(emission, X)

@@ -142,7 +142,11 @@ class MixtureEstimator(LeafEstimator):
         return self
 
     def fit_each(self, X: Any) -> list[Mixture]:
-        """Return one mixture per bag; each depends on its bag alone (and the alphabet of all)."""
+        """Return one mixture per bag; each depends on its bag alone (and the alphabet of all).
+
+        Components with ``estimate="map"`` whose prior is not given take it from all bags, on which every mixture then
+        depends; give ``prior_mean`` and ``prior_scale`` for mixtures that do not.
+        """
         inner = self.inside_em(X, sequences=False)
         packed = inner.pack(X, sequences=False)
         self._refuse_few(packed, own=True)
