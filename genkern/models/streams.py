@@ -62,7 +62,7 @@ def unit_free_digests(packed: Packed) -> list[str]:
     """
     if packed.alphabet is not None or not isinstance(packed.values, np.ndarray):
         return object_digests(packed)
-    ranks, owners = np.empty(packed.values.shape, np.int64), packed.owners
+    ranks, owners = np.zeros_like(packed.values, np.int64), packed.owners
     first = np.zeros(packed.n_points, bool)
     first[packed.offsets[:-1]] = True
     for channel, values in enumerate(packed.values.T):
