@@ -133,7 +133,15 @@ def test_what_has_a_bound_or_more_observations_is_not_named():
 
 def test_a_run_with_a_lone_component_loses_whatever_its_objective():
     def run(name, objectives, lone):
-        return Run([f"{name}{i}" for i in range(3)], np.array(objectives), np.zeros(3, int), np.ones(3, bool), [], lone)
+        return Run(
+            [f"{name}{i}" for i in range(3)],
+            np.array(objectives),
+            np.zeros(3, int),
+            np.ones(3, bool),
+            [],
+            np.zeros(3),
+            lone,
+        )
 
     one = Lone((1,), 1.0)
     old = run("old", [9.0, 1.0, 9.0], [[one], [], [one]])

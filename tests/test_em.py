@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from genkern import HMMEstimator
+from genkern import HMM, HMMEstimator
 from genkern.models.base import Statistics
-from genkern.models.em import Limits, Pace, Steps, climb
+from genkern.models.em import Limits, Pace, Steps, climb, warn_unconverged
 from genkern.models.gaussian import Gaussian
 from genkern.objects import pack_series
 from tests.test_hmm_estimator import symbols
@@ -85,13 +85,33 @@ def path(values):
 @pytest.mark.parametrize("bad", [-50.0, np.nan])
 def test_a_step_that_loses_is_taken_back(bad):
     steps, first = path([[-9.0, -9.0], [-5.0, -5.0], [bad, -4.0], [-1.0, -3.0]])
+    limits = Limits("EM", 3, 0.0, 0)
+    run = climb(steps, limits, first, pack_series(np.zeros((2, 4))), own=True)
+    np.testing.assert_array_equal(run.lost, [np.inf if np.isnan(bad) else 45.0, 0.0])
     with pytest.warns(ConvergenceWarning, match="made 1 of 2 models worse"):
-        run = climb(steps, Limits("EM", 3, 0.0, 0), first, pack_series(np.zeros((2, 4))), own=True)
+        warn_unconverged(run.converged, run.lost, limits, "size")
     assert [float(model.mean[0]) for model in run.models] == [1.0, 3.0]
     np.testing.assert_array_equal(run.objective, [-5.0, -3.0])
     np.testing.assert_array_equal(run.n_iter, [1, 3])
     assert not run.converged.any()
     assert (np.diff(run.history) >= 0.0).all()
+
+
+@pytest.mark.parametrize("n_init", [1, 3])
+@pytest.mark.parametrize("own", [False, True])
+def test_a_model_that_fell_draws_one_warning(monkeypatch, n_init, own):
+    def worse(self, emission, statistics):
+        blurred = Gaussian._restore(statistics.model.emissions.mean, statistics.model.emissions.cov * 4.0)
+        return HMM._restore(*{**statistics.model._to_fields(), "emissions": blurred}.values())
+
+    monkeypatch.setattr(HMMEstimator, "_maximize", worse)
+    X = [np.random.default_rng(i).normal(size=(30, 1)) for i in range(2)]
+    estimator = HMMEstimator(2, n_init=n_init)
+    with pytest.warns(ConvergenceWarning) as caught:
+        estimator.fit_each(X) if own else estimator.fit(X)
+    assert [("worse" in str(one.message), one.filename) for one in caught] == [(True, __file__)]
+    if not own:
+        assert len(estimator.history_) == estimator.n_iter_ + 1
 
 
 def test_rounding_errors_are_no_loss():

@@ -438,7 +438,7 @@ def test_degenerate_series():
 
 def test_a_covariance_floor_is_kept():
     X = [np.sin(0.3 * np.arange(50))]
-    model = LDSEstimator(2, max_iter=200, tol=0, min_covar=1e-3).fit(X).model_
+    model = LDSEstimator(2, max_iter=200, tol=0, min_covar=1e-3, relative_floor=1e-3).fit(X).model_
     assert min(np.linalg.eigvalsh(cov)[0] for cov in model.matrices()) >= 1e-3 * (1 - 1e-9)
 
 

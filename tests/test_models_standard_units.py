@@ -116,6 +116,24 @@ def test_own_models_have_their_own_units():
         assert models[2] == estimator.fit_each(X[2:3])[0]
 
 
+@pytest.mark.parametrize(
+    "family",
+    [
+        lambda floor: LDSEstimator(2, max_iter=30, tol=0, min_covar=floor),
+        lambda floor: SwitchingLDSEstimator(2, 1, max_iter=10, tol=0, min_covar=floor),
+        lambda floor: LinearGaussianNetEstimator(NET, hidden={"z": 1}, max_iter=30, tol=0, min_covar=floor),
+    ],
+    ids=["LDS", "switching", "net"],
+)
+def test_an_absolute_floor_is_of_the_data_not_of_states(family):
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(40, 2)).cumsum(axis=0) for _ in range(3)]
+    one = family(1e-4).fit(X).history_
+    for scale in (1e-3, 1e3):
+        other = family(1e-4 * scale**2).fit([scale * x for x in X]).history_
+        np.testing.assert_allclose(np.array(other) + 240 * np.log(scale), one, rtol=1e-7)
+
+
 def test_an_absolute_floor_stays_possible():
     X = [np.sin(0.3 * np.arange(50)) * 10.0]
     for scale in (1.0, 1e-3):

@@ -552,7 +552,7 @@ def test_estimator_errors():
         ({"n_regimes": 0}, "n_regimes"),
         ({"n_states": 0}, "n_states"),
         ({"init": "magic"}, "init"),
-        ({"relative_floor": 0.0}, "'min_covar' and 'relative_floor' are both zero"),
+        ({"relative_floor": 0.0}, "'relative_floor' must be positive"),
         ({"tol": -1.0}, "tol"),
         ({"covariance": "round"}, "covariance"),
         ({"init": rotations(), "n_regimes": 3}, "n_regimes=3"),

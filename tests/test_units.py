@@ -1,5 +1,7 @@
 """Data in other units have the same fit in those units, and what no unit can hold is refused."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,8 @@ from genkern import (
     StateSpace,
 )
 from genkern.models.gaussian_floor import floor_eigenvalues
+from genkern.models.streams import unit_free_digests
+from genkern.objects import pack_series
 
 UNITS = [1e-9, 1e-5, 1e-2, 1e3, 1e9]
 COMMON = [*UNITS, None]  # None: another unit for every channel
@@ -227,3 +231,50 @@ def test_floors_of_named_emissions():
     for name in ("min_covar", "relative_floor"):
         with pytest.raises(ValueError, match=f"'{name}' parameter of GaussianEstimator"):
             GaussianEstimator(**{name: -1.0}).fit(X)
+
+
+@pytest.mark.parametrize("family", [HMMEstimator, MixtureEstimator])
+def test_random_starts_of_own_models_are_those_of_other_units(family):
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(int(rng.integers(20, 60)), 2)) for _ in range(12)]
+    unit = np.array([2.0**-30, 2.0**7])
+    one, other = (family(2, random_state=0).fit_each(Y) for Y in (X, [unit * x for x in X]))
+    for x, a, b in zip(X, one, other):
+        score = "log_prob" if family is HMMEstimator else "bag_log_prob"
+        expected = getattr(a, score)(pack_series([x])) - len(x) * np.log(unit).sum()
+        np.testing.assert_allclose(getattr(b, score)(pack_series([unit * x])), expected, rtol=1e-9)
+
+
+def test_digests_free_of_units():
+    X = [np.array([[3.0, 1.0], [np.nan, 1.0], [-2.0, 5.0]]), np.array([[0.0, 0.0]])]
+    digests = unit_free_digests(pack_series(X))
+    assert unit_free_digests(pack_series([X[1], [1e-9, 1e5] * X[0] + [7.0, 0.0]])) == digests[::-1]
+    others = [
+        [[np.nan, 1.0], [3.0, 1.0], [-2.0, 5.0]],  # elsewhere missing
+        [[3.0, 1.0], [9.0, 1.0], [-2.0, 5.0]],
+        [[3.0, 1.0], [np.nan, 2.0], [-2.0, 5.0]],  # no tie
+        [[-2.0, 1.0], [np.nan, 1.0], [3.0, 5.0]],  # another order
+        [[3.0, 1.0], [np.nan, 1.0]],
+    ]
+    found = unit_free_digests(pack_series([np.array(x) for x in others]))
+    assert len({*digests, *found}) == 7
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("family", [HMMEstimator, MixtureEstimator])
+def test_em_from_a_model_below_the_floor_starts_at_the_floor(family, form):
+    rng = np.random.default_rng(0)
+    X = [np.repeat([0.0, 100.0, 0.0], 20)[:, None] * [1.0, -1.0] + rng.normal(size=(60, 2)) for _ in range(3)]
+    low = family(2, GaussianEstimator(form, relative_floor=1e-6)).fit(X)
+    own = GaussianEstimator(form)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = family(2, own, init=low.model_).fit(X)
+        each = family(2, own, init=low.model_).fit_each(X)
+        fresh = family(2, own).fit(X)
+    assert again.converged_
+    assert again.history_[-1] == pytest.approx(fresh.history_[-1], abs=1e-3)
+    floor = 1e-3 * np.concatenate(X).var(axis=0).min()
+    for model in (again.model_, *each):
+        leaf = model.emissions if family is HMMEstimator else model.components
+        assert leaf.variances.min() > 0.9 * floor

@@ -30,7 +30,8 @@ class Lone(NamedTuple):
 class Run(NamedTuple):
     """The outcome of EM for P models: the models, objectives (P,), steps (P,), convergence (P,), summed history.
 
-    ``lone`` has, for each model, the components that rest on one observation, if that was asked.
+    ``lost`` (P,) is what the last step would have lost, infinite if that is no number, where it was taken back, else
+    zero. ``lone`` has, for each model, the components that rest on one observation, if that was asked.
     """
 
     models: list[Any]
@@ -38,6 +39,7 @@ class Run(NamedTuple):
     n_iter: NDArray[np.int64]
     converged: NDArray[np.bool_]
     history: list[float]
+    lost: Floats
     lone: list[list[Lone]] | None = None
 
 
@@ -106,7 +108,7 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
     converged = np.zeros(count, bool)
     done: list[Any] = [None] * count
     history: list[float] = []
-    lost: list[float] = []
+    lost = np.zeros(count)
     lengths = packed.lengths if own else np.array([packed.lengths.sum()])
     pace, before = Pace(count, limits.tol), model
     for step in range(limits.max_iter + 1):
@@ -118,10 +120,11 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
         gain = value - objective[active] if step else np.full_like(value, np.inf)
         slack = SLACK[0] * np.abs(objective[active]) + SLACK[1] * lengths[active]
         fallen = np.isnan(gain) | (gain < -slack) if step else np.zeros(len(active), bool)
-        lost += gain[fallen].tolist()
+        lost[active[fallen]] = np.where(np.isnan(gain), np.inf, -gain)[fallen]
         objective[active] = np.where(fallen, objective[active], value)
         n_iter[active] = np.where(fallen, step - 1, step)
-        history.append(float(objective.sum()))
+        if not fallen.all():
+            history.append(float(objective.sum()))
         if limits.verbose > 1:
             report(f"{limits.who}: step {step}, {len(active)} models, objective {history[-1]:.8g}")
         converged[active] = pace.converged(active, gain, value, lengths[active]) & ~fallen
@@ -139,21 +142,7 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
             before, model = before[~leaving], model[~leaving]
             if steps.drop is not None:
                 steps.drop(leaving)
-    _warn_fallen(lost, count, limits)
-    return Run(done, objective, n_iter, converged, history)
-
-
-def _warn_fallen(lost: list[float], count: int, limits: Limits) -> None:
-    """Warn if steps of EM made models worse."""
-    if lost:
-        most = max((-gain for gain in lost if gain < 0.0), default=np.inf)  # NaN: all that they had
-        warnings.warn(
-            f"{limits.who}: rounding errors made {len(lost)} of {count} models worse in a step of EM (by up to "
-            f"{most:.3g} nats); they are left as they were before it. Look for values that are far from all "
-            "others, or raise the floor of the variances.",
-            ConvergenceWarning,
-            stacklevel=6,
-        )
+    return Run(done, objective, n_iter, converged, history, lost)
 
 
 def best_of(runs: int, run: Callable[[int], Run], limits: Limits) -> Run:
@@ -182,16 +171,30 @@ def better(old: Run, new: Run) -> Run:
         np.where(wins, new.n_iter, old.n_iter),
         np.where(wins, new.converged, old.converged),
         (new if wins.mean() > 0.5 else old).history,
+        np.where(wins, new.lost, old.lost),
         [alone[int(win)][i] for i, win in enumerate(wins)],
     )
 
 
-def warn_unconverged(converged: NDArray[np.bool_], limits: Limits, size: str) -> None:
-    """Warn if models did not converge; ``size`` names the parameter that would make them smaller."""
-    if converged.all() or limits.tol == 0 or limits.max_iter == 0:
+def warn_unconverged(converged: NDArray[np.bool_], lost: Floats, limits: Limits, size: str) -> None:
+    """Warn of models that a step made worse, and of others that did not converge, as in `Run`.
+
+    ``size`` names the parameter that would make them smaller.
+    """
+    fallen = lost > 0.0
+    if fallen.any():
+        warnings.warn(
+            f"{limits.who}: rounding errors made {fallen.sum()} of {len(fallen)} models worse in a step of EM (by up "
+            f"to {lost.max():.3g} nats); they are left as they were before it. Look for values that are far from all "
+            "others, or raise the floor of the variances.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    slow = ~(converged | fallen)
+    if not slow.any() or limits.tol == 0 or limits.max_iter == 0:
         return  # tol=0 asks for all steps, whatever they gain
     warnings.warn(
-        f"{limits.who}: {(~converged).sum()} of {len(converged)} models did not converge in {limits.max_iter} steps "
+        f"{limits.who}: {slow.sum()} of {len(slow)} models did not converge in {limits.max_iter} steps "
         f"(a step still gained more than tol={limits.tol:g} per observation). Raise max_iter, raise tol, or lower "
         f"{size}.",
         ConvergenceWarning,

@@ -8,8 +8,8 @@ import numpy as np
 
 from genkern.models.em import Limits, Run, warn_unconverged
 from genkern.models.estimator import ModelEstimator
-from genkern.models.streams import Keys, keys_of, seed_of
-from genkern.objects import Packed, object_digests
+from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
+from genkern.objects import Packed
 from genkern.validation import begin_fit
 
 
@@ -55,15 +55,15 @@ class EMEstimator(ModelEstimator):
         run = self._best(self.pack(X), np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
-        warn_unconverged(run.converged, self._limits(), "n_states")
+        warn_unconverged(run.converged, run.lost, self._limits(), "n_states")
         return self
 
     def fit_each(self, X: Any) -> list[Any]:
         """Return one model per series; each depends on its series alone."""
         self._check_parameters()
         packed = self.pack(X)
-        run = self._best(packed, keys_of(seed_of(self.random_state), object_digests(packed)), own=True)
-        warn_unconverged(run.converged, self._limits(), "n_states")
+        run = self._best(packed, keys_of(seed_of(self.random_state), unit_free_digests(packed)), own=True)
+        warn_unconverged(run.converged, run.lost, self._limits(), "n_states")
         return run.models
 
     def resolve(self, X: Any) -> EMEstimator:

@@ -86,6 +86,10 @@ class LeafEstimator(ModelEstimator):
         """Return in which directions members are at their floor, batch + (directions,)."""
         return np.zeros((*leaf.shape, 1), bool)
 
+    def raised(self, leaf: Any) -> Any:
+        """Return members, of one batch axis or with one before it for the objects, with spreads raised to the floor."""
+        return leaf
+
     def counts(self, blocks: dict[str, Floats], leaf: Any) -> Floats:
         """Return the effective number of observations of each member, from blocks taken under ``leaf``."""
         raise TypeError(f"{type(self).__name__} must define counts.")

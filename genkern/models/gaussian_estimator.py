@@ -266,6 +266,11 @@ class GaussianEstimator(LeafEstimator):
         """Return which variances (of full covariances: in which principal directions) are at the floor."""
         return at_floor(leaf, self.min_covar if self._floor is None else self._floor)
 
+    def raised(self, leaf: Gaussian) -> Gaussian:
+        """Return Gaussians with covariances raised to the floor."""
+        floor = self.min_covar if self._floor is None else self._floor
+        return Gaussian._restore(leaf.mean, floor_covariances(leaf.cov, floor, leaf.covariance_type))
+
     def counts(self, blocks: dict[str, Floats], leaf: Gaussian) -> Floats:
         """Return the weights of the members."""
         return blocks["weight"].reshape(leaf.shape)

@@ -11,8 +11,8 @@ from genkern.models.base import Statistics
 from genkern.models.em import Limits, Run, Steps, best_of, climb, warn_unconverged
 from genkern.models.estimator import ModelEstimator
 from genkern.models.graph import Graph, make_graph
-from genkern.models.streams import Keys, derive, keys_of, seed_of
-from genkern.objects import Packed, object_digests
+from genkern.models.streams import Keys, derive, keys_of, seed_of, unit_free_digests
+from genkern.objects import Packed
 from genkern.validation import Floats, begin_fit, check_int, check_number
 
 
@@ -78,7 +78,7 @@ class NetEstimator(ModelEstimator):
         run = resolved._best(resolved.pack(X), np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
-        warn_unconverged(run.converged, self._limits(), "the sizes of hidden nodes")
+        warn_unconverged(run.converged, run.lost, self._limits(), "the sizes of hidden nodes")
         return self
 
     def fit_each(self, X: Any) -> list[Any]:
@@ -86,8 +86,8 @@ class NetEstimator(ModelEstimator):
         self._check_parameters()
         resolved = self.resolve(X)
         packed = resolved.pack(X)
-        run = resolved._best(packed, keys_of(seed_of(self.random_state), object_digests(packed)), own=True)
-        warn_unconverged(run.converged, self._limits(), "the sizes of hidden nodes")
+        run = resolved._best(packed, keys_of(seed_of(self.random_state), unit_free_digests(packed)), own=True)
+        warn_unconverged(run.converged, run.lost, self._limits(), "the sizes of hidden nodes")
         return run.models
 
     def maximize(self, statistics: Statistics) -> Any:

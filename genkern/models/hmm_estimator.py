@@ -20,8 +20,8 @@ from genkern.models.hmm import HMM, emission_blocks
 from genkern.models.hmm_start import Plan, check_start, first_guess, pack_for_start
 from genkern.models.mixture_estimator import MixtureEstimator
 from genkern.models.restarts import Problem, best_start, numbers_in, warn_lone
-from genkern.models.streams import Keys, keys_of, seed_of
-from genkern.objects import Packed, kind_of, object_digests
+from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
+from genkern.objects import Packed, kind_of
 from genkern.progress import report
 from genkern.validation import Floats, begin_fit, check_int, check_number, check_option
 
@@ -153,12 +153,16 @@ class HMMEstimator(ModelEstimator):
         run = self._best(emission, packed, n, np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
-        warn_unconverged(run.converged, self._limits(), "n_states")
+        warn_unconverged(run.converged, run.lost, self._limits(), "n_states")
         warn_lone(run, ("state", "component"), self._limits())
         return self
 
     def fit_each(self, X: Any) -> list[HMM]:
-        """Return one model per sequence; each depends on its sequence alone (and the alphabet of all)."""
+        """Return one model per sequence; each depends on its sequence alone (and the alphabet of all).
+
+        Emissions with ``estimate="map"`` whose prior is not given take it from all sequences, on which every model then
+        depends; give ``prior_mean`` and ``prior_scale`` for models that do not.
+        """
         self._check_parameters()
         emission = self._emission_for(X)
         packed = self._pack(emission, X)
@@ -166,17 +170,17 @@ class HMMEstimator(ModelEstimator):
         sizes = np.array([self._states(emission, packed, length) for length in lengths])[which]
         keys = self._keys(packed)
         models: list[Any] = [None] * packed.n_objects
-        converged = np.ones(packed.n_objects, bool)
+        converged, lost = np.ones(packed.n_objects, bool), np.zeros(packed.n_objects)
         for n in np.unique(sizes):
             group = np.flatnonzero(sizes == n)
             if self.verbose:
                 report(f"HMMEstimator: fitting {len(group)} models of {n} states")
             run = self._best(emission, packed.take(group), int(n), keys[group], own=True)
-            converged[group] = run.converged
+            converged[group], lost[group] = run.converged, run.lost
             warn_lone(run, ("state", "component"), self._limits(), group)
             for i, model in zip(group, run.models, strict=True):
                 models[i] = model
-        warn_unconverged(converged, self._limits(), "n_states")
+        warn_unconverged(converged, lost, self._limits(), "n_states")
         return models
 
     def maximize(self, statistics: Statistics) -> HMM:
@@ -275,7 +279,7 @@ class HMMEstimator(ModelEstimator):
         """Return the keys of the objects' random numbers; none are drawn for a model to start from."""
         if isinstance(self.init, HMM):
             return np.zeros(packed.n_objects, np.uint64)
-        return keys_of(seed_of(self.random_state), object_digests(packed))
+        return keys_of(seed_of(self.random_state), unit_free_digests(packed))
 
     def _limits(self) -> Limits:
         return Limits("HMMEstimator", self.max_iter, self.tol, self.verbose)
@@ -305,7 +309,10 @@ class HMMEstimator(ModelEstimator):
     def _guess(self, plan: Plan, emission: LeafEstimator) -> HMM:
         if isinstance(self.init, HMM):
             # One model taken as often as there are objects: the same as a stack of so many, but faster.
-            return HMM.stack([self.init])[np.zeros(plan.packed.n_objects, np.int64)] if plan.own else self.init
+            model = HMM.stack([self.init])[np.zeros(plan.packed.n_objects, np.int64)] if plan.own else self.init
+            fields = {name: getattr(model, name) for name in model._fields}
+            # EM keeps to the floor, and could only fall from a model below it.
+            return HMM._restore(*{**fields, "emissions": emission.raised(model.emissions)}.values())
         init = self.init
         numeric = plan.packed.alphabet is None
         if init == "kmeans" and not numeric:

@@ -49,12 +49,11 @@ class LDSEstimator(EMEstimator):
         EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
         last, would gain less than ten times this. Zero runs all steps.
     min_covar : float, default=0.0
-        Smallest eigenvalue (variance) allowed of R, in squared units of the data, and of Q and P_0, in those of states
-        that begin with variance one.
+        Smallest eigenvalue (variance) allowed of R, in squared units of the data.
     relative_floor : float, default=1e-6
         Smallest variance of R as a share of the variance of its channel over the data that are fitted, and of Q and
-        P_0 in units of states that begin with variance one. The larger floor of both counts; both zero are plain
-        maximum likelihood.
+        P_0 in units of states that begin with variance one. The larger floor of R counts; both zero are plain maximum
+        likelihood.
     offset : bool, default=True
         Estimate the offset b. False keeps it zero, or that of ``init``.
     pseudocount : float, default=0.0
@@ -152,7 +151,7 @@ class LDSEstimator(EMEstimator):
     def maximize(self, statistics: Statistics) -> LDS:
         """Return the M-step's system from statistics of a single system, summed over their leading axis.
 
-        Without the data there is no ``relative_floor``; pseudo-observations need ``obs_variance``.
+        Without the data there is no ``relative_floor`` of R; pseudo-observations need ``obs_variance``.
         """
         self._check_parameters()
         return maximize(statistics.total(), raw_rules(self, statistics.model, self.pseudocount))

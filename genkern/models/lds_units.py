@@ -37,7 +37,7 @@ def rules_of(estimator: Any, units: Units, pseudocount: float) -> Rules:
     """Return the rules of an estimator in standard units."""
     variance = estimator.obs_variance
     return Rules(
-        max(estimator.min_covar, estimator.relative_floor),
+        estimator.relative_floor,  # states have no unit of the data, in which min_covar is
         units.floors(estimator.min_covar, estimator.relative_floor),
         pseudocount,
         estimator.state_variance,
@@ -48,12 +48,12 @@ def rules_of(estimator: Any, units: Units, pseudocount: float) -> Rules:
 
 
 def raw_rules(estimator: Any, model: LDS, pseudocount: float) -> Rules:
-    """Return the rules of an estimator in the units of the data, of which nothing is known."""
+    """Return the rules of an estimator in the units of the data, of which nothing is known; states have theirs."""
     if pseudocount > 0.0 and estimator.obs_variance is None:
         raise ValueError(f"{type(estimator).__name__}: an M-step cannot take 'obs_variance' from the data. Give it.")
     ones = np.ones((1, model.n_channels))
     rules = rules_of(estimator, Units(np.zeros_like(ones), ones, np.zeros(1), ones), pseudocount)
-    return rules._replace(state_floor=estimator.min_covar, obs_floor=estimator.min_covar * ones)
+    return rules._replace(obs_floor=estimator.min_covar * ones)
 
 
 def refuse_low(system: LDS, rules: Rules, estimator: Any) -> None:

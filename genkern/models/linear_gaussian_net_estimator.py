@@ -49,8 +49,8 @@ class LinearGaussianNetEstimator(NetEstimator):
     covariance : {"full", "diagonal"}, default="full"
         Form of the noise of nodes of more than one dimension.
     min_covar : float, default=0.0
-        Smallest eigenvalue of a noise covariance, in squared units of the data. Covariances maximise the likelihood
-        under this bound.
+        Smallest eigenvalue of a noise covariance of observed nodes, in squared units of the data. Covariances maximise
+        the likelihood under this bound.
     relative_floor : float, default=1e-3
         Smallest variance of a noise as a share of the variance of its column over the data that are fitted (of all
         rows, or of each object's in ``fit_each``); of hidden nodes, which begin with variance one, of that. The larger
@@ -186,7 +186,7 @@ class LinearGaussianNetEstimator(NetEstimator):
         ends = np.cumsum([0, *graph.sizes])
         columns = np.concatenate([np.arange(ends[v], ends[v + 1]) for v in graph.observed])
         shape = (len(units.unit), ends[-1])
-        floors, ridges = np.full(shape, max(self.min_covar, self.relative_floor)), np.full(shape, float(self.ridge))
+        floors, ridges = np.full(shape, float(self.relative_floor)), np.full(shape, float(self.ridge))
         floors[:, columns] = units.floors(self.min_covar, self.relative_floor)
         ridges[:, columns] = (np.sqrt(self.ridge) / units.unit) ** 2
         return Scales(floors, ridges)

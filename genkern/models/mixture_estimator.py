@@ -17,8 +17,8 @@ from genkern.models.estimator import Batch, LeafEstimator
 from genkern.models.mixture import Mixture, component_blocks
 from genkern.models.mixture_start import divide, is_symbols
 from genkern.models.restarts import Problem, best_start, numbers_in, warn_lone
-from genkern.models.streams import Keys, keys_of, seed_of
-from genkern.objects import Packed, kind_of, object_digests
+from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
+from genkern.objects import Packed, kind_of
 from genkern.validation import Floats, begin_fit, check_int, check_number, check_option
 
 INITS = ("auto", "kmeans", "random")
@@ -137,17 +137,21 @@ class MixtureEstimator(LeafEstimator):
         run = inner._best(packed, np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
-        warn_unconverged(run.converged, self._limits(), "n_components")
+        warn_unconverged(run.converged, run.lost, self._limits(), "n_components")
         warn_lone(run, ("component",), self._limits())
         return self
 
     def fit_each(self, X: Any) -> list[Mixture]:
-        """Return one mixture per bag; each depends on its bag alone (and the alphabet of all)."""
+        """Return one mixture per bag; each depends on its bag alone (and the alphabet of all).
+
+        Components with ``estimate="map"`` whose prior is not given take it from all bags, on which every mixture then
+        depends; give ``prior_mean`` and ``prior_scale`` for mixtures that do not.
+        """
         inner = self.inside_em(X, sequences=False)
         packed = inner.pack(X, sequences=False)
         self._refuse_few(packed, own=True)
-        run = inner._best(packed, keys_of(seed_of(self.random_state), object_digests(packed)), own=True)
-        warn_unconverged(run.converged, self._limits(), "n_components")
+        run = inner._best(packed, keys_of(seed_of(self.random_state), unit_free_digests(packed)), own=True)
+        warn_unconverged(run.converged, run.lost, self._limits(), "n_components")
         warn_lone(run, ("component",), self._limits(), np.arange(packed.n_objects))
         return run.models
 
@@ -204,7 +208,7 @@ class MixtureEstimator(LeafEstimator):
     def fit_weighted(self, packed: Packed, weights: Floats, own: bool) -> Mixture:
         """Return the mixtures of the parts into which the points of each member are divided, for EM to start from."""
         keys = (
-            keys_of(seed_of(self.random_state), object_digests(packed))
+            keys_of(seed_of(self.random_state), unit_free_digests(packed))
             if own
             else np.array([seed_of(self.random_state)], np.uint64)
         )
@@ -229,6 +233,11 @@ class MixtureEstimator(LeafEstimator):
     def at_floor(self, leaf: Mixture) -> NDArray[np.bool_]:
         """Return in which directions components are at their floor, batch + (k, directions)."""
         return self._component_of(leaf).at_floor(leaf.flat_components()).reshape((*leaf.weights.shape, -1))
+
+    def raised(self, leaf: Mixture) -> Mixture:
+        """Return mixtures of components with spreads raised to the floor."""
+        flat = self._component_of(leaf).raised(leaf.flat_components())
+        return Mixture._restore(leaf.weights, rebatch(flat, leaf.components.shape))
 
     def counts(self, blocks: dict[str, Floats], leaf: Mixture) -> Floats:
         """Return the effective number of observations of each component, batch + (k,)."""
@@ -334,7 +343,9 @@ class MixtureEstimator(LeafEstimator):
     def _guess(self, packed: Packed, keys: Keys, own: bool) -> Mixture:
         """Return the mixture, or the stack of own mixtures, from which EM starts."""
         if isinstance(self.init, Mixture):
-            return Mixture.stack([self.init] * packed.n_objects) if own else self.init
+            # EM keeps to the floor, and could only fall from a model below it.
+            given = Mixture.stack([self.init] * packed.n_objects) if own else self.init
+            return rebatch(self.raised(rebatch(given, (*given.shape, 1))), given.shape)
         stack = self._divided(packed, np.ones((packed.n_points, 1)), own, keys)
         return stack[:, 0] if own else stack[0]
 

@@ -81,7 +81,9 @@ def _runs(problem: Problem, limits: Limits, packed: Packed, keys: list[Keys], ow
 def _split(run: Run, count: int, n: int) -> list[Run]:
     """Return the runs of restarts, n models each."""
     parts = [slice(i * n, (i + 1) * n) for i in range(count)]
-    return [Run(run.models[p], run.objective[p], run.n_iter[p], run.converged[p], run.history) for p in parts]
+    return [
+        Run(run.models[p], run.objective[p], run.n_iter[p], run.converged[p], run.history, run.lost[p]) for p in parts
+    ]
 
 
 class Repeated(NamedTuple):

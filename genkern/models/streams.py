@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from genkern.hashing import digest_pieces
+from genkern.objects import Packed, object_digests
 from genkern.validation import Floats
 
 Keys = NDArray[np.uint64]
@@ -50,6 +52,26 @@ def keys_of(seed: int, digests: list[str]) -> Keys:
     """Return one key per object from a seed and the objects' content digests."""
     content = np.array([int(digest[:16], 16) for digest in digests], np.uint64)
     return derive(content, seed)
+
+
+def unit_free_digests(packed: Packed) -> list[str]:
+    """Return the hex digest of every object by what units do not change: of numbers, their ranks in each channel.
+
+    Equal numbers have equal ranks and missing ones have none, so that a x + b, with a > 0 of each channel, has the
+    digest of x. Symbols and sparse counts have no units: theirs are those of `object_digests`.
+    """
+    if packed.alphabet is not None or not isinstance(packed.values, np.ndarray):
+        return object_digests(packed)
+    ranks, owners = np.zeros_like(packed.values, np.int64), packed.owners
+    first = np.zeros(packed.n_points, bool)
+    first[packed.offsets[:-1]] = True
+    for channel, values in enumerate(packed.values.T):
+        order = np.lexsort((values, owners))
+        sorted_values = values[order]
+        steps = np.cumsum(np.append(True, sorted_values[1:] != sorted_values[:-1]) & ~first)
+        ranks[order, channel] = steps - np.repeat(steps[packed.offsets[:-1]], packed.lengths)
+    ranks[np.isnan(packed.values)] = -1
+    return digest_pieces(ranks, packed.offsets, f"ranks {ranks.shape[1]}")
 
 
 def _mix(z: Keys) -> Keys:

@@ -64,12 +64,11 @@ class SwitchingLDSEstimator(EMEstimator):
     pseudocount : float, default=0.01
         Added to every start and transition count; what is zero in an ``init`` stays zero.
     min_covar : float, default=0.0
-        Smallest eigenvalue (variance) of R, in squared units of the data, and of Q and P_0, in those of states that
-        begin with variance one.
+        Smallest eigenvalue (variance) of R, in squared units of the data.
     relative_floor : float, default=1e-4
         Smallest variance of R as a share of the variance of its channel over the data that are fitted, and of Q and
-        P_0 in units of states that begin with variance one. The larger floor of both counts; one must be positive:
-        Q(s) needs inverses.
+        P_0 in units of states that begin with variance one. The larger floor of R counts. It must be positive: Q(s)
+        needs inverses.
     offset : bool, default=True
         Estimate the offset of every regime. False keeps them zero, or those of ``init``.
     noise_pseudocount : float, default=0.0
@@ -168,7 +167,7 @@ class SwitchingLDSEstimator(EMEstimator):
         """Return the model that maximises the expected log-likelihood plus log prior: the M-step.
 
         Statistics under one model are summed over objects; those under a stack of own models give a stack. Without the
-        data there is no ``relative_floor``; pseudo-observations of noises need ``obs_variance``.
+        data there is no ``relative_floor`` of R; pseudo-observations of noises need ``obs_variance``.
         """
         self._check_parameters()
         rules = raw_rules(self, statistics.model.systems, self.noise_pseudocount)
@@ -215,10 +214,10 @@ class SwitchingLDSEstimator(EMEstimator):
         for name in ("tol", "pseudocount"):
             check_number(getattr(self, name), name, who)
         check_rules(self, who, "noise_pseudocount")
-        if max(self.min_covar, self.relative_floor) == 0.0:
+        if self.relative_floor == 0.0:
             raise ValueError(
-                f"{who}: 'min_covar' and 'relative_floor' are both zero, and the mean field needs inverses of "
-                "covariances. Make one of them positive."
+                f"{who}: 'relative_floor' must be positive, as the mean field needs inverses of covariances. Got 0; "
+                "use a small number such as 1e-8."
             )
         if isinstance(self.init, SwitchingLDS):
             self._check_start(self.init)
@@ -276,7 +275,7 @@ class SwitchingLDSEstimator(EMEstimator):
             self.covariance,
             max_iter=POOLED_STEPS,
             tol=0.0,
-            relative_floor=max(self.min_covar, self.relative_floor),
+            relative_floor=self.relative_floor,
             offset=self.offset,
             pseudocount=self.noise_pseudocount,
             state_variance=self.state_variance,
