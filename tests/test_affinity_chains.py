@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -167,3 +168,45 @@ def test_the_kernel_is_positive_semidefinite_with_unit_diagonal() -> None:
     kernel = ProbabilityProduct(0.5, length=7).normalized()(models)
     assert_allclose(np.diagonal(kernel), 1.0)
     assert np.linalg.eigvalsh(kernel)[0] > -1e-12
+
+
+def leaving(stay: float, weight: float) -> MarkovChain:
+    """Two symbols that differ between chains, and a faint way to two others that do not."""
+    steps = np.full((4, 4), 0.5)
+    steps[2:, :2] = 0.0
+    steps[:2, :2] = np.array([[stay, 1.0 - stay], [1.0 - stay, stay]]) * (1.0 - weight)
+    steps[:2, 2:] = weight / 2.0
+    return MarkovChain([0.5, 0.5, 0.0, 0.0], steps, alphabet="acgt")
+
+
+def decimal_product(p: MarkovChain, q: MarkovChain, rho: str, length: int) -> float:
+    """The sum over all sequences of chains of order 1, in decimals of 60 digits without a bound of exponents."""
+    with localcontext() as context:
+        context.prec = 60
+
+        def both(a: Any, b: Any) -> Decimal:
+            return (Decimal(float(a)) * Decimal(float(b))) ** Decimal(rho) if a > 0 and b > 0 else Decimal(0)
+
+        m = len(p.start)
+        mass = [both(a, b) for a, b in zip(p.start, q.start)]
+        steps = [[both(p.transitions[i, j], q.transitions[i, j]) for j in range(m)] for i in range(m)]
+        for _ in range(length - 1):
+            mass = [sum((mass[i] * steps[i][j] for i in range(m)), Decimal(0)) for j in range(m)]
+        return float(sum(mass).ln())
+
+
+@pytest.mark.parametrize(("rho", "weight"), [("0.5", 1e-16), ("0.5", 1e-200), ("1", 1e-160), ("2", 1e-170)])
+@pytest.mark.parametrize("length", [1, 2, 100, 2500])
+def test_a_faint_share_that_grows(rho: str, weight: float, length: int) -> None:
+    p, q = leaving(0.1, weight), leaving(0.9, weight)
+    expected = decimal_product(p, q, rho, length)
+    assert float(affinity(p, q, Power(float(rho)), length)) == pytest.approx(expected, rel=1e-11, abs=1e-14)
+    table = affinity([leaving(0.4, 0.3), p], [q, q], Power(float(rho)), length)
+    assert_allclose(table[1], expected, rtol=1e-11, atol=1e-14)
+
+
+def test_faint_starts_of_chains() -> None:
+    p, q = (MarkovChain(start, np.eye(3)) for start in ([1e-200, 1.0, 0.0], [1e-190, 0.0, 1.0]))
+    for length, rho in itertools.product((1, 2, 30), ("0.5", "1", "2")):
+        expected = decimal_product(p, q, rho, length)
+        assert float(affinity(p, q, Power(float(rho)), length)) == pytest.approx(expected, rel=1e-13)
