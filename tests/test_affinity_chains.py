@@ -210,3 +210,51 @@ def test_faint_starts_of_chains() -> None:
     for length, rho in itertools.product((1, 2, 30), ("0.5", "1", "2")):
         expected = decimal_product(p, q, rho, length)
         assert float(affinity(p, q, Power(float(rho)), length)) == pytest.approx(expected, rel=1e-13)
+
+
+def decimal_pairs(p: HMM, q: HMM, rho: int, length: int | None) -> float:
+    """The recursion over pairs of states in decimals, to a length or summed over the first 300."""
+    with localcontext() as context:
+        context.prec = 60
+
+        def numbers(array: Any) -> Any:
+            return np.vectorize(lambda x: Decimal(float(x)) ** rho, otypes=[object])(array)
+
+        psi = numbers(p.emissions.probs) @ numbers(q.emissions.probs).T
+        phi, total = np.outer(numbers(p.start), numbers(q.start)) * psi, Decimal(0)
+        ends = 1 if p.stop is None or q.stop is None else np.outer(numbers(p.stop), numbers(q.stop))
+        for step in range(1, 1 + (length or 300)):
+            if length in (None, step):
+                total += (phi * ends).sum()
+            phi = (numbers(p.transitions).T @ phi @ numbers(q.transitions)) * psi
+        return float(total.ln())
+
+
+SYMBOLS = [[0.7, 0.3, 0.0], [0.0, 0.4, 0.6]]
+
+
+@pytest.mark.parametrize("rho", [1, 2, 3])
+def test_faint_weights_of_hidden_chains(rho: int) -> None:
+    p = HMM([1.0, 1e-170], np.eye(2), Categorical([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]))
+    q = HMM([0.5, 0.5], [[1.0 - 1e-190, 1e-190], [0.3, 0.7]], Categorical(SYMBOLS[::-1]))
+    r = HMM([0.5, 0.5], [[0.9, 0.1], [0.3, 0.7]], Categorical([[0.0, 0.4, 0.6], [0.0, 0.3, 0.7]]))
+    for length in (1, 2, 40):
+        table = affinity([p, r], [p, q, r], Power(rho), length)
+        for (i, one), (j, other) in itertools.product(enumerate([p, r]), enumerate([p, q, r])):
+            expected = decimal_pairs(one, other, rho, length)
+            assert table[i, j] == pytest.approx(expected, rel=1e-12, abs=1e-13)
+            assert float(affinity(one, other, Power(rho), length)) == pytest.approx(expected, rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.parametrize("rho", [1, 2])
+def test_faint_weights_of_stopping_chains(rho: int) -> None:
+    # The only way that both have in common is faint on both sides.
+    tiny = 1e-170
+    p = HMM([1.0, tiny], [[0.5, 0.0], [0.0, 0.6]], Categorical([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]), stop=[0.5, 0.4])
+    q = HMM([tiny, 1.0], [[0.3, 0.2], [0.0, 0.0]], Categorical([[0.0, 0.5, 0.5], [1.0, 0.0, 0.0]]), stop=[0.5, 1.0])
+    r = HMM([tiny, 1.0], [[0.3, 0.2], [0.0, 0.5]], Categorical([[0.0, 0.5, 0.5], [0.0, 0.1, 0.9]]), stop=[0.5, 0.5])
+    s = HMM([1.0, tiny], [[0.5, 0.0], [0.0, 0.6]], Categorical(np.eye(3)[:2]), stop=[0.5, 0.4])
+    t = HMM([1.0, tiny], [[0.5, 0.0], [0.0, 0.6]], Categorical(np.eye(3)[[2, 1]]), stop=[0.5, 0.4])
+    for one, other in ((p, q), (p, r), (q, r), (s, t)):
+        expected = decimal_pairs(one, other, rho, None)
+        assert float(affinity(one, other, Power(rho))) == pytest.approx(expected, rel=1e-12)
