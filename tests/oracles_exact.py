@@ -50,7 +50,7 @@ def path_law(steps: list[LDS], number: Any) -> Law:
             A = matrix(model.transition, number)
             state, spread = times(A, state), plus(times(times(A, spread), turned(A)), Q)
         C = matrix(model.observation, number)
-        mean += [row[0] for row in times(C, state)]
+        mean += [row[0] + number(float(b)) for row, b in zip(times(C, state), model.offset, strict=True)]
         lagged = times(spread, turned(C))  # Cov(s_u, x_t), u = t, t + 1, ...
         for u in range(t, length):
             if u > t:

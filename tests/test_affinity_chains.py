@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -167,3 +168,93 @@ def test_the_kernel_is_positive_semidefinite_with_unit_diagonal() -> None:
     kernel = ProbabilityProduct(0.5, length=7).normalized()(models)
     assert_allclose(np.diagonal(kernel), 1.0)
     assert np.linalg.eigvalsh(kernel)[0] > -1e-12
+
+
+def leaving(stay: float, weight: float) -> MarkovChain:
+    """Two symbols that differ between chains, and a faint way to two others that do not."""
+    steps = np.full((4, 4), 0.5)
+    steps[2:, :2] = 0.0
+    steps[:2, :2] = np.array([[stay, 1.0 - stay], [1.0 - stay, stay]]) * (1.0 - weight)
+    steps[:2, 2:] = weight / 2.0
+    return MarkovChain([0.5, 0.5, 0.0, 0.0], steps, alphabet="acgt")
+
+
+def decimal_product(p: MarkovChain, q: MarkovChain, rho: str, length: int) -> float:
+    """The sum over all sequences of chains of order 1, in decimals of 60 digits without a bound of exponents."""
+    with localcontext() as context:
+        context.prec = 60
+
+        def both(a: Any, b: Any) -> Decimal:
+            return (Decimal(float(a)) * Decimal(float(b))) ** Decimal(rho) if a > 0 and b > 0 else Decimal(0)
+
+        m = len(p.start)
+        mass = [both(a, b) for a, b in zip(p.start, q.start)]
+        steps = [[both(p.transitions[i, j], q.transitions[i, j]) for j in range(m)] for i in range(m)]
+        for _ in range(length - 1):
+            mass = [sum((mass[i] * steps[i][j] for i in range(m)), Decimal(0)) for j in range(m)]
+        return float(sum(mass).ln())
+
+
+@pytest.mark.parametrize(("rho", "weight"), [("0.5", 1e-16), ("0.5", 1e-200), ("1", 1e-160), ("2", 1e-170)])
+@pytest.mark.parametrize("length", [1, 2, 100, 2500])
+def test_a_faint_share_that_grows(rho: str, weight: float, length: int) -> None:
+    p, q = leaving(0.1, weight), leaving(0.9, weight)
+    expected = decimal_product(p, q, rho, length)
+    assert float(affinity(p, q, Power(float(rho)), length)) == pytest.approx(expected, rel=1e-11, abs=1e-14)
+    table = affinity([leaving(0.4, 0.3), p], [q, q], Power(float(rho)), length)
+    assert_allclose(table[1], expected, rtol=1e-11, atol=1e-14)
+
+
+def test_faint_starts_of_chains() -> None:
+    p, q = (MarkovChain(start, np.eye(3)) for start in ([1e-200, 1.0, 0.0], [1e-190, 0.0, 1.0]))
+    for length, rho in itertools.product((1, 2, 30), ("0.5", "1", "2")):
+        expected = decimal_product(p, q, rho, length)
+        assert float(affinity(p, q, Power(float(rho)), length)) == pytest.approx(expected, rel=1e-13)
+
+
+def decimal_pairs(p: HMM, q: HMM, rho: int, length: int | None) -> float:
+    """The recursion over pairs of states in decimals, to a length or summed over the first 300."""
+    with localcontext() as context:
+        context.prec = 60
+
+        def numbers(array: Any) -> Any:
+            return np.vectorize(lambda x: Decimal(float(x)) ** rho, otypes=[object])(array)
+
+        psi = numbers(p.emissions.probs) @ numbers(q.emissions.probs).T
+        phi, total = np.outer(numbers(p.start), numbers(q.start)) * psi, Decimal(0)
+        ends = 1 if p.stop is None or q.stop is None else np.outer(numbers(p.stop), numbers(q.stop))
+        for step in range(1, 1 + (length or 300)):
+            if length in (None, step):
+                total += (phi * ends).sum()
+            phi = (numbers(p.transitions).T @ phi @ numbers(q.transitions)) * psi
+        return float(total.ln())
+
+
+SYMBOLS = [[0.7, 0.3, 0.0], [0.0, 0.4, 0.6]]
+
+
+@pytest.mark.parametrize("rho", [1, 2, 3])
+def test_faint_weights_of_hidden_chains(rho: int) -> None:
+    p = HMM([1.0, 1e-170], np.eye(2), Categorical([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]))
+    q = HMM([0.5, 0.5], [[1.0 - 1e-190, 1e-190], [0.3, 0.7]], Categorical(SYMBOLS[::-1]))
+    r = HMM([0.5, 0.5], [[0.9, 0.1], [0.3, 0.7]], Categorical([[0.0, 0.4, 0.6], [0.0, 0.3, 0.7]]))
+    for length in (1, 2, 40):
+        table = affinity([p, r], [p, q, r], Power(rho), length)
+        for (i, one), (j, other) in itertools.product(enumerate([p, r]), enumerate([p, q, r])):
+            expected = decimal_pairs(one, other, rho, length)
+            assert table[i, j] == pytest.approx(expected, rel=1e-12, abs=1e-13)
+            assert float(affinity(one, other, Power(rho), length)) == pytest.approx(expected, rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.parametrize("rho", [1, 2])
+def test_faint_weights_of_stopping_chains(rho: int) -> None:
+    # The only way that both have in common is faint on both sides.
+    tiny = 1e-170
+    p = HMM([1.0, tiny], [[0.5, 0.0], [0.0, 0.6]], Categorical([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]), stop=[0.5, 0.4])
+    q = HMM([tiny, 1.0], [[0.3, 0.2], [0.0, 0.0]], Categorical([[0.0, 0.5, 0.5], [1.0, 0.0, 0.0]]), stop=[0.5, 1.0])
+    r = HMM([tiny, 1.0], [[0.3, 0.2], [0.0, 0.5]], Categorical([[0.0, 0.5, 0.5], [0.0, 0.1, 0.9]]), stop=[0.5, 0.5])
+    s = HMM([1.0, tiny], [[0.5, 0.0], [0.0, 0.6]], Categorical(np.eye(3)[:2]), stop=[0.5, 0.4])
+    t = HMM([1.0, tiny], [[0.5, 0.0], [0.0, 0.6]], Categorical(np.eye(3)[[2, 1]]), stop=[0.5, 0.4])
+    for one, other in ((p, q), (p, r), (q, r), (s, t)):
+        expected = decimal_pairs(one, other, rho, None)
+        assert float(affinity(one, other, Power(rho))) == pytest.approx(expected, rel=1e-12)

@@ -25,6 +25,12 @@ def spiral(radius: float, R: float = 0.1) -> LDS:
     return LDS(A, [[1.0, 0.4], [0.2, -1.0]], 0.1, R, np.ones(2), 1.0)
 
 
+def raised(p: LDS, offset: list[float]) -> LDS:
+    """The same system seen from another level."""
+    Q, R, P = p.matrices()
+    return LDS(p.transition, p.observation, Q, R, p.initial_mean, P, offset)
+
+
 def twin(p: LDS, T: Any = ((1.0, 0.3), (-0.7, 2.0))) -> LDS:
     """The same law in other coordinates of the state, up to the rounding of the parameters."""
     turn = np.array(T)
@@ -81,6 +87,9 @@ PAIRS = {
     "fast twin": (spiral(2.24), twin(spiral(2.24)), 12),
     "more states": (spiral(1.57), widened(spiral(1.57), 1e-3), 12),
     "more states of another": (spiral(1.57), twin(widened(spiral(1.5), 0.1), np.eye(3) + 0.2), 12),
+    "other offset": (raised(scalar(1.2), [3.0]), scalar(1.2 * NEAR), 40),
+    "same offset": (raised(scalar(1.5), [-7.0]), raised(scalar(1.5005), [-7.0]), 30),
+    "twin with offsets": (raised(spiral(1.57), [1.0, -2.0]), twin(spiral(1.57)), 15),
     "fitted radius": (spiral(1.57), spiral(1.5), 15),
 }
 
@@ -92,6 +101,13 @@ def test_pairs_have_the_digits_of_exact_arithmetic(case: str, how: Any) -> None:
     expected = exact_kernel(p, q, how, length)
     for one, other in ((p, q), (q, p)):
         assert float(affinity(one, other, how, length)) == pytest.approx(expected, rel=1e-11, abs=1e-11)
+
+
+def test_a_mean_that_grows_after_the_covariances_have_settled() -> None:
+    p, q = LDS([[1.7]], [[3.0]], 0.0, 0.1, [1.0 / 3.0], 0.0), LDS([[1.7]], [[1.0]], 0.0, 0.1, [1.0], 0.0)
+    assert float(affinity(p, q, Power(0.5), 20)) == pytest.approx(exact_kernel(p, q, Power(0.5), 20), abs=1e-8)
+    with pytest.raises(ValueError, match=r"models 0 and 0: what both systems have in common .*length=80"):
+        affinity(p, q, Power(0.5), 80)
 
 
 def test_the_oracle_is_exact() -> None:
@@ -194,6 +210,26 @@ def test_states_that_are_hardly_seen() -> None:
     assert float(affinity(model, model, Power(0.5), 25)) == pytest.approx(0.0, abs=1e-7)
     with pytest.raises(ValueError, match=r"object 1: states that no observation tells apart .* 1e-08"):
         hidden(3.0, 0.0).log_prob([x[:3], x])
+
+
+def test_series_that_outgrow_their_own_last_bits_are_refused() -> None:
+    model = LDS([[3.0]], [[1.0]], 0.1, 0.1, [0.0], 1.0, [5.0])
+    short, long = (model.sample(1, length=length, rng=0)[0] for length in (25, 40))
+    assert float(model.log_prob([short])[0]) == pytest.approx(exact_log_prob(model, short), abs=1e-4)
+    for ask in (model.log_prob, model.statistics, model.posterior, model.log_prob_grad):
+        with pytest.raises(ValueError, match=r"object 1: its observations.* grow .* 0\.0001 is allowed"):
+            ask([short, long])
+
+
+def test_states_that_nothing_tells_apart_are_refused_by_all_passes() -> None:
+    model = LDS(np.diag([3.0, 3.0]), [[1.0, 1.0]], 0.1, 0.1, [0.0, 0.0], 1.0, [1.0])
+    X = [*model.sample(1, length=5, rng=0), *model.sample(1, length=20, rng=0)]
+    assert float(model.statistics(X[:1]).log_prob[0]) == pytest.approx(exact_log_prob(model, X[0]), abs=1e-8)
+    for ask in (model.log_prob, model.statistics, model.posterior, lambda Y: model.forecast(Y, 2)):
+        with pytest.raises(ValueError, match="object 1: states that no observation tells apart"):
+            ask(X)
+    with pytest.raises(ValueError, match="object 1: states that no observation tells apart"):
+        model.statistics(X, totals=True)
 
 
 def test_roots_equal_the_filter_of_covariances() -> None:

@@ -49,8 +49,8 @@ def test_passes_give_the_dense_likelihood_and_moments(case):
     model, X = case
     n, (values, offsets) = model.n_states, packed(X)
     sums = kalman_passes.run(model.systems(), values, offsets)
-    beliefs, failed = kalman_passes.posterior(model.systems(), values, offsets)
-    assert (failed == -1).all()
+    beliefs, heads = kalman_passes.posterior(model.systems(), values, offsets)
+    assert (heads.failed == -1).all()
     assert (sums.failed == -1).all()
     for i, x in enumerate(X):
         expected, mean, cov = dense(model, x)
@@ -161,7 +161,7 @@ def test_singular_innovations_are_found():
     sums = kalman_passes.run(model.systems(), values, offsets)
     np.testing.assert_array_equal(sums.failed, [-1, 2, 0])
     np.testing.assert_array_equal(np.isnan(sums.log_prob), [False, True, True])
-    np.testing.assert_array_equal(kalman_passes.posterior(model.systems(), values, offsets)[1], [-1, 2, 0])
+    np.testing.assert_array_equal(kalman_passes.posterior(model.systems(), values, offsets)[1].failed, [-1, 2, 0])
 
 
 def test_a_semidefinite_factor_leaves_out_what_is_determined():

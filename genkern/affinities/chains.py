@@ -20,7 +20,9 @@ from genkern.models.site import SiteModel
 from genkern.validation import Floats
 
 CHUNK = 1 << 21  # numbers in a temporary array
-STEADY = 1e-15  # a step that changes no share of the mass by more has reached the limit
+STEADY = 1e-15  # a step that changes no share of the mass by more has reached the limit,
+SAME = 1e-13  # if it changes none by more than this part of itself either: a faint share may grow
+FAINT = 1e-150  # a positive number below it may vanish in a product; its pair is done in logarithms
 
 
 @affinity.register(
@@ -42,13 +44,9 @@ def chain_product(P: MarkovChain, Q: MarkovChain, how: Power, length: int) -> Fl
     size = max(1, CHUNK // max(1, math.prod(batch) * b * m ** (order + 1)))
     for low in range(0, a, size):
         rows = (..., slice(low, low + size), None, slice(None))
-        begin = (left.start[rows] * right.start[..., None, :, :]) ** rho
-        if length <= order:
-            with np.errstate(divide="ignore"):
-                out[..., low : low + size, :] = np.log(begin.sum(axis=-1))
-            continue
-        steps = (left.steps[(*rows, slice(None))] * right.steps[..., None, :, :, :]) ** rho
-        out[..., low : low + size, :] = _recursion(begin, steps, length - order)
+        starts = (left.start[rows], right.start[..., None, :, :])
+        moves = (left.steps[(*rows, slice(None))], right.steps[..., None, :, :, :])
+        out[..., low : low + size, :] = _log_mass(starts, moves, rho, max(length - order, 0))
     return out
 
 
@@ -101,10 +99,36 @@ def _lifted(chain: MarkovChain, order: int, length: int) -> Contexts:
     return Contexts(start, np.tile(steps, (m ** (order - k), 1)))
 
 
+def _log_mass(starts: tuple[Floats, Floats], moves: tuple[Floats, Floats], rho: float, count: int) -> Floats:
+    """Return the log of the total mass after so many steps, from both chains' starts and steps, not yet to the power.
+
+    Pairs in which a positive number falls below FAINT are done again in logarithms.
+    """
+    mass, steps = starts[0] ** rho * starts[1] ** rho, moves[0] ** rho * moves[1] ** rho
+    shape = mass.shape[:-1]
+    faint = ((mass < FAINT) & (starts[0] > 0) & (starts[1] > 0)).any(axis=-1)
+    faint |= ((steps < FAINT) & (moves[0] > 0) & (moves[1] > 0)).any(axis=(-2, -1))
+    logs = _recursion(mass.reshape(-1, mass.shape[-1]), steps.reshape(-1, *steps.shape[-2:]), count).reshape(shape)
+    again = faint | np.isnan(logs)
+    if again.any():
+        with np.errstate(divide="ignore"):
+            begin, onward = (
+                rho * sum(np.log(np.broadcast_to(part, whole.shape)[again]) for part in parts)
+                for parts, whole in ((starts, mass), (moves, steps))
+            )
+        for _ in range(count):
+            spread = (begin[:, :, None] + onward).reshape(len(begin), steps.shape[-1], -1)
+            begin = np.logaddexp.reduce(spread, axis=1)
+        logs[again] = np.logaddexp.reduce(begin, axis=-1)
+    return logs
+
+
 def _recursion(mass: Floats, steps: Floats, count: int) -> Floats:
-    """Return the log of the total mass after so many steps; mass (..., m^k) on contexts, steps (..., m^k, m)."""
-    shape, m = mass.shape[:-1], steps.shape[-1]
-    mass, steps = mass.reshape(-1, mass.shape[-1]), steps.reshape(-1, *steps.shape[-2:])
+    """Return the log of the total mass after so many steps, (p,); mass (p, m^k) on contexts, steps (p, m^k, m).
+
+    NaN where a share falls below FAINT and is not zero.
+    """
+    m = steps.shape[-1]
     logs, open_ = np.zeros(len(mass)), np.arange(len(mass))
     previous = np.full_like(mass, np.nan)
     for left in range(count, -1, -1):
@@ -113,16 +137,18 @@ def _recursion(mass: Floats, steps: Floats, count: int) -> Floats:
             gain = np.log(scale)
         logs[open_] += gain
         mass = np.divide(mass, scale[:, None], out=np.zeros_like(mass), where=scale[:, None] > 0)
+        faint = ((mass > 0) & (mass < FAINT)).any(axis=-1)
+        logs[open_[faint]] = np.nan
         # A pair whose shares no longer change gains the same in all steps to come, whatever its neighbours do.
-        steady = (scale == 0) | (np.abs(mass - previous).max(axis=-1) < STEADY)
+        steady = (scale == 0) | (np.abs(mass - previous) <= np.minimum(STEADY, SAME * mass)).all(axis=-1)
         logs[open_[steady & (scale > 0)]] += left * gain[steady & (scale > 0)]
-        going = ~steady
+        going = ~(steady | faint)
         if left == 0 or not going.any():
             break
         open_, previous, steps = open_[going], mass[going], steps[going]
         spread = previous[:, :, None] * steps  # first symbol of the context, the others, the next symbol
         mass = spread.reshape(len(open_), m, -1).sum(axis=1)
-    return logs.reshape(shape)
+    return logs
 
 
 def _as_hmm(model: Chain | HMM, length: int) -> HMM:

@@ -11,16 +11,22 @@ import numpy as np
 
 from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import affinity, needs_length
-from genkern.affinities.resolvent import log_all_lengths
+from genkern.affinities.resolvent import log_all_lengths, log_all_lengths_plain
 from genkern.affinities.rules import PairError
 from genkern.core.pairs import LANES, PairSide, pair_log, pair_log_factors, pair_log_values
+from genkern.core.pairs_plain import pair_log_plain
 from genkern.core.products import inner_products
 from genkern.models.base import rebatch
 from genkern.models.hmm import HMM
 from genkern.validation import Floats
 
 CHUNK = 1 << 20  # pairs of states at a time, each of which costs one elementary kernel value
+FAINT = 1e-280  # a positive weight whose power is smaller may have vanished; its pairs are done in logarithms
 FEW = 64  # factors of psi up to which it is made as it is needed, without a table
+ENDLESS = (
+    "the sum over all lengths diverges (the state-pair operator has spectral radius >= 1), so the kernel is "
+    "infinite. Give length=, take a larger rho, scale real-valued data up, or use the mean map."
+)
 PRODUCT = "Jebara, Kondor & Howard (2004), section 4.2, the power inside the latent sum"
 MEAN_MAP = "Mehta & Gray (2010), proposition 3 and algorithm 1"
 
@@ -71,7 +77,10 @@ def state_pair_recursion(P: HMM, Q: HMM, how: How, length: int) -> Floats:
             return pair_log_factors(left, right, *psi, length)
         return (pair_log if psi.logs else pair_log_values)(left, right, psi.values, length)
 
-    return _by_rows(P, Q, how, Solver(crossed, partial(_squares, crossed), FEW))
+    def plain(left: PairSide, right: PairSide, log_psi: Floats) -> float:
+        return float(pair_log_plain(left, right, log_psi, length))
+
+    return _with_faint(P, Q, how, plain, _by_rows(P, Q, how, Solver(crossed, partial(_squares, crossed), FEW)))
 
 
 @affinity.register(HMM, HMM, Power, length="all", parts=("emissions",), reference=f"{PRODUCT}, summed over lengths")
@@ -85,7 +94,34 @@ def all_lengths(P: HMM, Q: HMM, how: How) -> Floats:
     if P.stop is None and Q.stop is None:
         raise needs_length("HMM x HMM without stop probabilities")
     _check_stops(P, Q)
-    return _by_rows(P, Q, how, Solver(_sum_crossed, _sum_paired, 0))
+    return _with_faint(P, Q, how, _sum_plain, _by_rows(P, Q, how, Solver(_sum_crossed, _sum_paired, 0)))
+
+
+def _with_faint(P: HMM, Q: HMM, how: How, plain: Callable[[PairSide, PairSide, Floats], float], logs: Floats) -> Floats:
+    """Set the logs, G + (a, b), of pairs with a weight whose power vanishes, by ``plain`` on logarithms of one pair."""
+    faint = [_is_faint(side, how.weight_power) for side in (P, Q)]
+    for index in np.argwhere(faint[0][..., :, None] | faint[1][..., None, :]):
+        *group, i, j = (int(k) for k in index)
+        one, other = P[(*group, i)], Q[(*group, j)]
+        log_psi = affinity.block(one.emissions, other.emissions, how)
+        left, right = (PairSide(*(_log(part, how.weight_power) for part in _parts(side))) for side in (one, other))
+        logs[(*group, i, j)] = plain(left, right, np.ascontiguousarray(log_psi))
+        if np.isposinf(logs[(*group, i, j)]):
+            raise PairError((*group, i, j), ENDLESS)
+    return logs
+
+
+def _is_faint(model: HMM, power: float) -> Any:
+    """Return which models of a stack have a positive weight whose power is below FAINT."""
+    if power <= 1.0:
+        return np.zeros(model.shape, dtype=bool)
+    parts = (part.reshape(*model.shape, -1) for part in _parts(model))
+    return np.any([((part > 0) & (part**power < FAINT)).any(axis=-1) for part in parts], axis=0)
+
+
+def _log(part: Floats, power: float) -> Floats:
+    with np.errstate(divide="ignore"):
+        return power * np.log(part)
 
 
 def _check_stops(P: HMM, Q: HMM) -> None:
@@ -214,18 +250,27 @@ def _sum_paired(left: PairSide, right: PairSide, psi: Table) -> Floats:
     if len(endless):
         raise PairError(
             (int(endless[0]), 0, 0),
-            "the sum over all lengths diverges (the state-pair operator has spectral radius >= 1), so the kernel is "
-            "infinite. Give length=, take a larger rho, scale real-valued data up, or use the mean map.",
+            ENDLESS,
         )
     return logs
 
 
+def _sum_plain(left: PairSide, right: PairSide, log_psi: Floats) -> float:
+    """Return the log summed over all lengths of one pair, from logarithms."""
+    first, second = (PairSide(*(part[None] for part in side)) for side in (left, right))
+    return float(log_all_lengths_plain(first, second, log_psi[None])[0])
+
+
 def _side(model: HMM, how: How) -> PairSide:
     """Return start, transitions and end (ones if there is none) of a stack of batch (a,), to the weights' power."""
-    end = np.ones_like(model.start) if model.final is None else model.final
-    power = how.weight_power
-    parts = (model.start, model.transitions, end)
+    power, parts = how.weight_power, _parts(model)
     return PairSide(*parts) if power == 1.0 else PairSide(*(part**power for part in parts))
+
+
+def _parts(model: HMM) -> tuple[Floats, Floats, Floats]:
+    """Return start, transitions and end, ones if there is none."""
+    end = np.ones_like(model.start) if model.final is None else model.final
+    return model.start, model.transitions, end
 
 
 def _cut(side: PairSide, rows: slice) -> PairSide:

@@ -36,17 +36,25 @@ def log_all_lengths(left: PairSide, right: PairSide, log_psi: Floats) -> Floats:
     found = _by_solving(first, second, psi, live)
     lost = np.isnan(found)
     if lost.any():
-        first, second = (PairSide(*(part[lost] for part in side)) for side in (first, second))
+        with np.errstate(divide="ignore"):
+            first, second = (PairSide(*(np.log(part[lost]) for part in side)) for side in (first, second))
         found[lost] = _by_elimination(first, second, psi[lost], live[lost])
     logs[some] = found
     return logs
 
 
+def log_all_lengths_plain(left: PairSide, right: PairSide, log_psi: Floats) -> Floats:
+    """Return log k, (c,), as ``log_all_lengths`` does, from the logarithms of both sides."""
+    first, second = (PairSide(*((part > -np.inf).astype(float) for part in side)) for side in (left, right))
+    return _by_elimination(left, right, log_psi, _live(first, second, log_psi > -np.inf))
+
+
 def _live(left: PairSide, right: PairSide, common: Mask) -> Mask:
     """Return which pairs of states, (c, n, m), lie on a path from start to stop."""
     steps, turned = (left.transitions > 0).astype(float), (right.transitions > 0).astype(float)
-    reached = (left.start[:, :, None] * right.start[:, None, :] > 0) & common
-    leaving = left.end[:, :, None] * right.end[:, None, :] > 0
+    # not the signs of products, which may underflow
+    reached = (left.start > 0)[:, :, None] & (right.start > 0)[:, None, :] & common
+    leaving = (left.end > 0)[:, :, None] & (right.end > 0)[:, None, :]
     while True:
         further = reached | ((np.swapaxes(steps, 1, 2) @ reached @ turned > 0) & common)
         if (further == reached).all():
@@ -86,13 +94,13 @@ def _by_solving(left: PairSide, right: PairSide, log_psi: Floats, live: Mask) ->
 def _by_elimination(left: PairSide, right: PairSide, log_psi: Floats, live: Mask) -> Floats:
     """Return log k, (c,), by eliminating one pair of states after the other, in logs; O((n m)^3) exponentials.
 
+    The sides are logarithms.
     Row and column 0 of the table hold the ways in and out; eliminating k adds the detours i -> k -> ... -> k -> j.
     The series diverges if and only if, at some point, a pair of states returns to itself with weight >= 1.
     """
     c, n, m = log_psi.shape
     size = n * m
-    with np.errstate(divide="ignore"):
-        (start, steps, end), (start_, steps_, end_) = ([np.log(part) for part in side] for side in (left, right))
+    (start, steps, end), (start_, steps_, end_) = left, right
     psi = np.where(live, log_psi, -np.inf)
     table = np.full((c, size + 1, size + 1), -np.inf)
     table[:, 0, 1:] = (start[:, :, None] + start_[:, None, :] + psi).reshape(c, size)

@@ -145,26 +145,24 @@ def _gain(m, z, t):
 
 @inlined
 def _cancel(m, z, t):
-    r"""Raise growth and drift to what cancels in the innovation and its covariance at step t.
+    r"""Raise growth to what cancels in the covariance of the innovation at step t.
 
     :math:`g_t` is the largest :math:`\sum_k C_{ak}^2 P_{kk}` in units of the pivots of S: where it is large, S is a
     small difference of large numbers, and so is the next P where the gain is large, too. Growth is the largest
-    :math:`g_t \max(1, g_{t-1})`, drift the largest :math:`\sum_k C_{ak}^2 m_k^2`, in the same units.
+    :math:`g_t \max(1, g_{t-1})`.
     """
     n, d = z.n, z.d
-    P, mean = z.P + t * n * n, z.m + t * n
+    P = z.P + t * n * n
     counts = less(at(m, z.hold), broadcast(0.5))
     now = zero()
     for a in range(d):
-        spread, shift = zero(), zero()
+        spread = zero()
         for k in range(n):
             weight = at(m, z.seen_c + a * n + k) * at(m, z.seen_c + a * n + k)
             spread = multiply_add(weight, at(m, P + k * n + k), spread)
-            shift = multiply_add(weight, at(m, mean + k) * at(m, mean + k), shift)
         pivot = at(m, z.pivots + a)
         share = select(counts, broadcast(1.0) / select(less(zero(), pivot), pivot, broadcast(1.0)), zero())
         now = maximum(now, share * spread)
-        put(m, z.drift, maximum(at(m, z.drift), share * shift))
     put(m, z.growth, maximum(at(m, z.growth), now * at(m, z.before)))
     put(m, z.before, maximum(now, broadcast(1.0)))
 
@@ -187,15 +185,24 @@ def _mask(m, z, t):
 
 @inlined
 def _innovate(m, z, t, k):
-    """Update the mean of step t with the gain of step k; fill u with S^-1 v and add to the log-likelihood."""
+    r"""Update the mean of step t with the gain of step k; fill u with S^-1 v and add to the log-likelihood.
+
+    Drift is raised to what cancels in the innovation: the largest :math:`S^{-1}_{cc} \sum_i C_{ci}^2 m_i^2`. The mean
+    may grow after the covariances have settled.
+    """
     n, d = z.n, z.d
     mean, u = z.m + t * n, z.u + t * d
     for c in range(d):
         x = at(m, z.x + t * d + c)
-        total = zero()
+        total, square = zero(), zero()
         for i in range(n):
-            total = multiply_add(at(m, z.C + c * n + i), at(m, mean + i), total)
-        put(m, z.wide3 + c, select(less(x, broadcast(np.inf)), x - total, zero()))
+            part = at(m, z.C + c * n + i) * at(m, mean + i)
+            total = total + part
+            square = multiply_add(part, part, square)
+        seen = less(x, broadcast(np.inf))  # false for NaN, and so after the end
+        put(m, z.wide3 + c, select(seen, x - total, zero()))
+        share = select(seen, square * at(m, z.S + k * d * d + c * d + c), zero())
+        put(m, z.drift, maximum(at(m, z.drift), share))
     product(m, u, z.S + k * d * d, z.wide3, d, d, 1, SET)
     product(m, mean, z.K + k * n * d, z.wide3, n, d, 1, ADD)
     total = at(m, z.constant)

@@ -95,36 +95,46 @@ def run(systems: Systems, values: Floats, offsets: Ints, derivatives: bool = Tru
         Threads over objects. The result does not depend on it.
     """
     objects, (d, n) = len(offsets) - 1, systems.C.shape[1:]
-    shapes = ((n, n), (d, n), (n, n), (d, d), (n,), (n, n), (d,), (n, n), (n, n), (n,))
-    sizes = [int(np.prod(shape)) for shape in shapes]
-    table = np.zeros((objects, HEAD + (sum(sizes) if derivatives else 0)))
+    width = sum(int(np.prod(shape)) for shape in _shapes(n, d)) if derivatives else 0
+    table = np.zeros((objects, HEAD + width))
     data = Data(_relative(systems, values, offsets), offsets, _rows(systems))
 
     def work(blocks: Ints, buffer: Floats, places: Places) -> None:
         sum_blocks(data, blocks, buffer, places, table)
 
     _over_blocks(work, np.diff(offsets), n, d, n_jobs)
+    return _as_sums(table, n, d)
+
+
+def _shapes(n: int, d: int) -> tuple[tuple[int, ...], ...]:
+    """Return the shapes of what an object has from A on in Sums."""
+    return ((n, n), (d, n), (n, n), (d, d), (n,), (n, n), (d,), (n, n), (n, n), (n,))
+
+
+def _as_sums(table: Floats, n: int, d: int) -> Sums:
+    """Return the rows of a table, (n_objects, HEAD or more), as Sums."""
     failed = table[:, 1].astype(np.int64)
     table[failed >= 0, 0] = np.nan
-    head = (table[:, 0], failed, table[:, 2], table[:, 3])
-    if not derivatives:
+    head, shapes = (table[:, 0], failed, table[:, 2], table[:, 3]), _shapes(n, d)
+    if table.shape[1] == HEAD:
         return Sums(*head, *(np.zeros((0, *shape)) for shape in shapes))
+    sizes = [int(np.prod(shape)) for shape in shapes]
     parts = np.split(table[:, HEAD:], np.cumsum(sizes)[:-1], axis=1)
     return Sums(*head, *(part.reshape(-1, *shape) for part, shape in zip(parts, shapes)))
 
 
-def posterior(systems: Systems, values: Floats, offsets: Ints, n_jobs: int | None = 1) -> tuple[Beliefs, Ints]:
-    """Return smoothed beliefs under one system, and where each object's innovation covariance is singular, or -1."""
+def posterior(systems: Systems, values: Floats, offsets: Ints, n_jobs: int | None = 1) -> tuple[Beliefs, Sums]:
+    """Return smoothed beliefs under one system, and what ``run`` does without derivatives."""
     d, n = systems.C.shape[1:]
     beliefs = Beliefs(np.zeros((len(values), n)), np.zeros((len(values), n, n)), np.zeros((len(values), n, n)))
-    failed = np.full(len(offsets) - 1, -1)
+    table = np.zeros((len(offsets) - 1, HEAD))
     data = Data(_relative(systems, values, offsets), offsets, _rows(systems))
 
     def work(blocks: Ints, buffer: Floats, places: Places) -> None:
-        smooth_blocks(data, blocks, buffer, places, beliefs, failed)
+        smooth_blocks(data, blocks, buffer, places, beliefs, table)
 
     _over_blocks(work, np.diff(offsets), n, d, n_jobs)
-    return beliefs, failed
+    return beliefs, _as_sums(table, n, d)
 
 
 def _rows(systems: Systems) -> Floats:
@@ -173,23 +183,20 @@ def sum_blocks(data, blocks, m, z, table):
             backward(m, z, steps, last)
         for lane in range(W):
             i = blocks[b, lane]
-            table[i, 0] = m[z.log_prob * W + lane]
-            table[i, 1] = m[z.failed * W + lane]
-            table[i, 2] = m[z.growth * W + lane]
-            table[i, 3] = m[z.drift * W + lane]
+            _head(m, z, lane, table[i])
             for j in range(width):
                 table[i, HEAD + j] = m[(z.sum_a + j) * W + lane]
 
 
 @kernel
-def smooth_blocks(data, blocks, m, z, beliefs, failed):
-    """Fill the smoothed beliefs of some blocks of objects, and the steps at which they failed."""
+def smooth_blocks(data, blocks, m, z, beliefs, table):
+    """Fill the smoothed beliefs of some blocks of objects, and the rows of the table, (n_objects, HEAD)."""
     n = z.n
     for b in range(len(blocks)):
         steps = _enter(data, blocks[b], m, z)
         last = forward(m, z, steps)
         for lane in range(W):
-            failed[blocks[b, lane]] = int(m[z.failed * W + lane])
+            _head(m, z, lane, table[blocks[b, lane]])
         clear(m, z.r, n)
         clear(m, z.N, n * n)
         for t in range(steps - 1, -1, -1):
@@ -203,6 +210,15 @@ def smooth_blocks(data, blocks, m, z, beliefs, failed):
                         for k in range(n):
                             beliefs.cov[row, j, k] = m[(z.smoothed + j * n + k) * W + lane]
                             beliefs.cross[row, j, k] = m[(z.term_a + j * n + k) * W + lane]
+
+
+@kernel
+def _head(m, z, lane, row):
+    """Fill the head of an object's row from its lane."""
+    row[0] = m[z.log_prob * W + lane]
+    row[1] = m[z.failed * W + lane]
+    row[2] = m[z.growth * W + lane]
+    row[3] = m[z.drift * W + lane]
 
 
 @kernel

@@ -30,6 +30,7 @@ Ints = NDArray[np.int64]
 
 EPS = float(np.finfo(float).eps)
 LOST = 1e-8  # error of a log density above which it counts as lost
+ROUNDED = 1e-4  # the same, of one that the last bits of the observations themselves change, and of derivatives
 
 
 class Roots(NamedTuple):
@@ -79,14 +80,14 @@ def loss_of(growth: Floats, drift: Floats | float = 0.0) -> Floats:
 def log_densities(systems: Systems, values: Floats, offsets: Ints, n_jobs: int | None = 1) -> Sums:
     """Return what ``run`` does without derivatives; where digits would be lost, log densities on square roots.
 
-    The growth of these is such that ``loss_of`` it is their loss.
+    The growth of these is such that ``loss_of`` it is their loss, with that of drift, which square roots do not lessen.
     """
     sums = run(systems, values, offsets, derivatives=False, n_jobs=n_jobs)
     for i in np.flatnonzero(~(loss_of(sums.growth) <= LOST)):
         own = Systems(*(part[i : i + 1] if len(part) > 1 else part for part in systems))
         x = values[None, offsets[i] : offsets[i + 1]] - own.offset
         found, loss = densities(factored(own), np.zeros(x.shape[:2], np.int64), x)
-        sums.log_prob[i], sums.growth[i] = found[0], loss[0] / EPS
+        sums.log_prob[i], sums.growth[i], sums.drift[i] = found[0], loss[0] / EPS, 0.0
         sums.failed[i] = max(sums.failed[i], 0) if np.isnan(found[0]) else -1
     return sums
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from genkern.core import kalman_passes as core
 from genkern.core.draws import add_dynamics
-from genkern.core.kalman_roots import LOST, log_densities, loss_of
+from genkern.core.kalman_roots import LOST, ROUNDED, log_densities, loss_of
 from genkern.models import lds_covariance
 from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.gaussian import Gaussian, check_spread
@@ -146,7 +146,7 @@ class LDS(Model):
             columns = [self[index].log_prob(packed, n_jobs) for index in np.ndindex(self.shape)]
             return np.stack(columns, axis=-1).reshape((-1, *self.shape))
         sums = log_densities(self.systems(), packed.values, packed.offsets, n_jobs=n_jobs)
-        _refuse_lost(sums.growth)
+        _refuse_lost(sums.growth, sums.drift)
         _refuse_singular(sums.failed)
         return sums.log_prob
 
@@ -158,8 +158,9 @@ class LDS(Model):
         """
         self._require_single("posterior")
         packed = self.pack(X)
-        beliefs, failed = core.posterior(self.systems(), packed.values, packed.offsets, n_jobs=n_jobs)
-        _refuse_singular(failed)
+        beliefs, sums = core.posterior(self.systems(), packed.values, packed.offsets, n_jobs=n_jobs)
+        _refuse_singular(sums.failed)
+        _refuse_lost(sums.growth, sums.drift, ROUNDED)
         means, covs, crosses = (np.split(part, packed.offsets[1:-1]) for part in beliefs)
         return list(zip(means, covs, [cross[:-1] for cross in crosses])) if pairs else list(zip(means, covs))
 
@@ -210,6 +211,7 @@ class LDS(Model):
         systems = (self[first : first + size] if self.shape else self).systems()
         sums = core.run(systems, some.values, some.offsets, n_jobs=n_jobs)
         _refuse_singular(sums.failed, first)
+        _refuse_lost(sums.growth, sums.drift, ROUNDED, first)
         seen = np.add.reduceat((~np.isnan(some.values)).any(axis=1), some.offsets[:-1], dtype=np.int64)
         counts = np.stack([np.ones(some.n_objects), some.lengths - 1.0, seen], axis=1)
         blocks = dict(zip((*self._fields, "left", "seen", "seen_sum", "counts"), (*sums[4:], counts), strict=True))
@@ -360,13 +362,21 @@ def _refuse_singular(failed: NDArray[np.int64], first: int = 0) -> None:
         )
 
 
-def _refuse_lost(growth: Floats) -> None:
-    """Raise for the first series whose density the filter cannot tell."""
-    loss = loss_of(growth)
-    wrong = np.flatnonzero(~(loss <= LOST))
-    if len(wrong):
+def _refuse_lost(growth: Floats, drift: Floats, allowed: float = LOST, first: int = 0) -> None:
+    """Raise for the first series whose density the filter cannot tell, or the last bits of its own observations."""
+    loss, rounding = loss_of(growth), loss_of(np.zeros_like(drift), drift)
+    wrong = np.flatnonzero(~((loss <= allowed) & (rounding <= ROUNDED)))
+    if not len(wrong):
+        return
+    i = wrong[0]
+    if loss[i] <= allowed:
         raise ValueError(
-            f"LDS: object {wrong[0]}: states that no observation tells apart grow beyond the noise so much that the "
-            f"log density would be off by some {loss[wrong[0]]:.1g}, and {LOST:g} is allowed. Take shorter series, or "
-            "leave unstable states that are hardly seen out of the model."
+            f"LDS: object {first + i}: its observations, or what the model expects of them, grow beyond the noise so "
+            f"much that their last bits change the log density by some {rounding[i]:.1g}, and {ROUNDED:g} is allowed. "
+            "Take shorter series, subtract their level ('offset'), or leave unstable states out of the model."
         )
+    raise ValueError(
+        f"LDS: object {first + i}: states that no observation tells apart grow beyond the noise so much that the "
+        f"log density would be off by some {loss[i]:.1g}, and {allowed:g} is allowed. Take shorter series, or "
+        "leave unstable states that are hardly seen out of the model."
+    )
