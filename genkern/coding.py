@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import numbers
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -17,7 +16,7 @@ from scipy import sparse
 from genkern.flatten import Flat, flatten_symbols
 from genkern.hashing import make_key
 from genkern.serialize import register
-from genkern.validation import check_option
+from genkern.validation import check_option, warn
 
 Codes = NDArray[np.int32]
 
@@ -228,12 +227,13 @@ class Alphabet:
         named = ", ".join(f"{show(flat.symbols[at])} ({flat.where(at, first)})" for at in first_ones)
         more = f" and {len(places) - NAMED_UNKNOWN} others" if len(places) > NAMED_UNKNOWN else ""
         owners = np.unique(np.searchsorted(flat.offsets, wrong, side="right"))
-        warnings.warn(
+        warn(
             f"{who}: {len(wrong)} of {len(flat.symbols)} symbols, in {len(owners)} of {len(flat.offsets) - 1} objects, "
             f"are not in {self!r} and count as missing: {named}{more}. Name an alphabet= that has all symbols, or ask "
-            "for an error by unknown='error'.",
+            "for an error by unknown='error' (in an HMMEstimator, MixtureEstimator or a recipe without unknown=, by "
+            "emission= or component=CategoricalEstimator(unknown='error')).",
             UserWarning,
-            stacklevel=2,  # one place for all calls, so that the same words are shown once
+            [("unknown symbol", show(symbol)) for symbol in places],
         )
 
     def decode(self, codes: ArrayLike) -> str | list[Any]:

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from genkern.embed import CrossFit, ModelLogOdds, PositionalSpectrum, PowerMap, RegionSpectrum
 from genkern.models.markov_estimator import PositionalChainEstimator
+from genkern.recipes.recipe import Recipe
 
 CS = (0.003, 0.005, 0.01, 0.02, 0.03, 0.1)
 BACKOFF = 30.0  # counts that a context needs to be believed more than the shorter one
@@ -90,7 +91,7 @@ def aligned_symbols(
         parts.append(("odds", Pipeline([("cross", crossed), ("scale", StandardScaler())])))
     learner = LogisticRegression(solver="newton-cg", tol=TOLERANCE)
     search = GridSearchCV(learner, {"C": list(Cs)}, cv=cv, n_jobs=n_jobs)
-    return Pipeline([("features", FeatureUnion(parts)), ("search", search)])
+    return Recipe([("features", FeatureUnion(parts)), ("search", search)])
 
 
 def _chain(order: int, alphabet: Any, unknown: str | None) -> PositionalChainEstimator:

@@ -12,6 +12,7 @@ from sklearn.preprocessing import Normalizer
 from sklearn.svm import LinearSVC
 
 from genkern.embed import LogOddsWeights
+from genkern.recipes.recipe import Recipe
 
 CS = (0.3, 1.0, 3.0, 10.0)
 ITERATIONS = 10_000  # of the linear solver: enough to converge without a warning
@@ -75,4 +76,4 @@ def text(
         ]
     )
     search = GridSearchCV(weighted, {"svm__C": list(Cs)}, cv=cv, n_jobs=n_jobs)
-    return Pipeline([("counts", CountVectorizer()), ("search", search)])
+    return Recipe([("counts", CountVectorizer()), ("search", search)])
