@@ -67,7 +67,7 @@ class CrossFit(TransformerMixin, BaseEstimator):
     Features of all folds must mean the same: where their names (or, without names, their numbers) differ, as those of
     an alphabet that is inferred from each training part, or those that ``TopScore(standardize=True)`` keeps, ``fit``
     raises. So it does where the training part of a fold lacks a class.
-    Class models of ``ModelLogOdds`` (or a ``FeatureUnion`` of such) without an alphabet get that of all training objects.
+    Class models of ``ModelLogOdds`` (or a ``FeatureUnion`` of such) without an alphabet get that of all objects.
 
     References
     ----------
