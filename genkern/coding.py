@@ -336,8 +336,8 @@ class Alphabet:
         remedy = f"Pass {has}" + (f": [[{convert}(s) for s in x] for x in X]" if other in self._lookup else " here too")
         named = "a list of the strings" if text else "their number, such as alphabet=8 for 0 to 7, or a list"
         return (
-            f"the symbol {symbol!r} is not in {self!r}: the model knows {has}, the object holds {got}. {remedy}; or, if "
-            f"{got} are meant, fit to {got}, or name them by alphabet= ({named})."
+            f"the symbol {symbol!r} is not in {self!r}: the model knows {has}, the object holds {got}. {remedy}; or, "
+            f"if {got} are meant, fit to {got}, or name them by alphabet= ({named})."
         )
 
     def _with_missing(self, symbol: Any) -> str:
