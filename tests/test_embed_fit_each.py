@@ -155,9 +155,7 @@ def test_an_object_without_values_is_named_by_its_index(recipe, store):
     learner = recipe(n_states=2, store=store).fit(X, np.arange(8) % 2)
     with (
         pytest.warns(UserWarning, match=r"\(object 2\)"),
-        pytest.raises(
-            ValueError, match=r"object 2 has no observed value in column 0, .* Drop object 2, with"
-        ),
+        pytest.raises(ValueError, match=r"object 2 has no observed value in column 0, .* Drop object 2, with"),
     ):
         learner.predict([X[0], X[1], X[2][:9] * np.nan])
     X[1] = np.where([True, False], X[1], np.nan)

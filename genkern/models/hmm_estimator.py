@@ -181,7 +181,7 @@ class HMMEstimator(ModelEstimator):
         return models
 
     def check_each(self, packed: Packed) -> None:
-        """Raise where the emissions cannot be fitted to an object alone; a given first guess needs no object for it."""
+        """Raise where the emissions cannot be fitted to an object alone; a given first guess needs none."""
         if not isinstance(self.init, HMM):
             self._emission_for(packed).check_each(packed)
 

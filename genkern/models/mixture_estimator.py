@@ -152,7 +152,7 @@ class MixtureEstimator(LeafEstimator):
         return run.models
 
     def check_each(self, packed: Packed) -> None:
-        """Raise where the components cannot be fitted to an object alone; a given first guess needs no object for it."""
+        """Raise where the components cannot be fitted to an object alone; a given first guess needs none."""
         if not isinstance(self.init, Mixture):
             self._component_for(packed).check_each(packed)
 
