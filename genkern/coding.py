@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import numbers
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -17,7 +16,7 @@ from scipy import sparse
 from genkern.flatten import Flat, flatten_symbols
 from genkern.hashing import make_key
 from genkern.serialize import register
-from genkern.validation import check_option
+from genkern.validation import check_option, warn
 
 Codes = NDArray[np.int32]
 
@@ -228,12 +227,13 @@ class Alphabet:
         named = ", ".join(f"{show(flat.symbols[at])} ({flat.where(at, first)})" for at in first_ones)
         more = f" and {len(places) - NAMED_UNKNOWN} others" if len(places) > NAMED_UNKNOWN else ""
         owners = np.unique(np.searchsorted(flat.offsets, wrong, side="right"))
-        warnings.warn(
+        warn(
             f"{who}: {len(wrong)} of {len(flat.symbols)} symbols, in {len(owners)} of {len(flat.offsets) - 1} objects, "
             f"are not in {self!r} and count as missing: {named}{more}. Name an alphabet= that has all symbols, or ask "
-            "for an error by unknown='error'.",
+            "for an error by unknown='error' (in an HMMEstimator, MixtureEstimator or a recipe without unknown=, by "
+            "emission= or component=CategoricalEstimator(unknown='error')).",
             UserWarning,
-            stacklevel=2,  # one place for all calls, so that the same words are shown once
+            [("unknown symbol", show(symbol)) for symbol in places],
         )
 
     def decode(self, codes: ArrayLike) -> str | list[Any]:
@@ -318,11 +318,26 @@ class Alphabet:
                 "measurements, or bin them into integer codes."
             )
         symbol = int(symbol) if isinstance(symbol, float) else symbol  # codes are ints, also where floats came
-        return (
+        return self._other_kind(symbol) or (
             f"the symbol {symbol!r} is not in {self!r}.{self._hint(flat)} Name an alphabet= that has all symbols of "
             "all data, also those absent from a training set (for an HMMEstimator by "
             "emission=CategoricalEstimator(alphabet=...)); let unknown symbols count as missing by unknown='missing'; "
             f"or, if it stands for a missing one, declare it by {self._with_missing(symbol)}."
+        )
+
+    def _other_kind(self, symbol: Any) -> str:
+        """Return what is wrong with a number where all symbols are strings, or the reverse; else nothing."""
+        text = isinstance(symbol, str)
+        kinds = {isinstance(known, str) for known in self._lookup if known is not None}
+        if text in kinds or not (text or isinstance(symbol, numbers.Integral)):
+            return ""
+        has, got = ("numbers", "strings") if text else ("strings", "numbers")
+        other, convert = (int(symbol) if symbol.isdecimal() else None, "int") if text else (str(symbol), "str")
+        remedy = f"Pass {has}" + (f": [[{convert}(s) for s in x] for x in X]" if other in self._lookup else " here too")
+        named = "a list of the strings" if text else "their number, such as alphabet=8 for 0 to 7, or a list"
+        return (
+            f"the symbol {symbol!r} is not in {self!r}: the model knows {has}, the object holds {got}. {remedy}; or, "
+            f"if {got} are meant, fit to {got}, or name them by alphabet= ({named})."
         )
 
     def _with_missing(self, symbol: Any) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.intake import Ints, collect, form_of
+from genkern.validation import warn
 
 FEW, SMALL = 64, 256  # integers that are symbols unasked: at most so many different ones, all below
 WIDE = 8  # channels per time step from which on an array is likely to lie the other way round
@@ -79,10 +80,10 @@ def warn_all_missing(missing: NDArray[np.bool_], offsets: Ints, who: str) -> Non
     empty = np.flatnonzero(np.logical_and.reduceat(missing, offsets[:-1]))
     if len(empty):
         named = ", ".join(map(str, empty[:NAMED])) + (", ..." if len(empty) > NAMED else "")
-        warnings.warn(
+        warn(
             f"{who}: {len(empty)} of {len(offsets) - 1} objects have nothing observed (object {named}): every value is "
             "missing, so they tell nothing, and their likelihood is one. Drop them, with their labels, if that is not "
             "meant.",
             UserWarning,
-            stacklevel=2,
+            ["nothing observed"],
         )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable
+import warnings
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,29 @@ REFUSE = 1e-6  # rows further from one than this are an error, not a rounding
 LARGEST = (
     1e75  # of numbers in data: fourth powers, as in the information about a variance, stay in the range of float64
 )
+
+_said: ContextVar[set[Hashable] | None] = ContextVar("_said", default=None)  # what the call under way has warned of
+
+
+@contextmanager
+def one_warning_each() -> Iterator[None]:
+    """Let `warn` say a thing once inside, in this thread: scikit-learn's loops make Python forget its own list."""
+    token = _said.set(set()) if _said.get() is None else None
+    try:
+        yield
+    finally:
+        if token is not None:
+            _said.reset(token)
+
+
+def warn(text: str, category: type[Warning], things: Iterable[Hashable], stacklevel: int = 2) -> None:
+    """Warn, unless the call under way (`one_warning_each`) has warned of all these things before."""
+    said, new = _said.get(), set(things)
+    if said is not None:
+        if new <= said:
+            return
+        said |= new
+    warnings.warn(text, category, stacklevel=stacklevel + 1)
 
 
 def check_array(

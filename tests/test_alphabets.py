@@ -351,3 +351,30 @@ def test_inference_errors(X, missing, error, match):
         return
     with pytest.raises(error, match=match):
         infer_alphabet(X, missing)
+
+
+@pytest.mark.parametrize(
+    ("alphabet", "obj", "words"),
+    [
+        (
+            "01234567",
+            [0, 1],
+            r"the symbol 0 .* knows strings, the object holds numbers\. Pass strings: \[\[str\(s\) .*alphabet=8",
+        ),
+        (
+            "ab",
+            np.array([0.0, 1.0]),
+            r"the symbol 0 .* knows strings, the object holds numbers\. Pass strings here too",
+        ),
+        (3, "12", r"the symbol '1' .* knows numbers, the object holds strings\. Pass numbers: \[\[int\(s\)"),
+        (3, ["a"], r"the symbol 'a' .* knows numbers, the object holds strings\. Pass numbers here too"),
+    ],
+)
+@pytest.mark.parametrize("unknown", ["error", "missing"])
+def test_numbers_where_strings_are_known_are_told_apart_and_the_reverse(alphabet, obj, words, unknown):
+    known = as_alphabet(alphabet).with_unknown(unknown)
+    with pytest.raises(ValueError, match=words):
+        known.encode(obj, 0)
+    if "here too" not in words:
+        convert = int if isinstance(obj, str) else str
+        assert known.encode([convert(s) for s in obj]).tolist() == [int(s) for s in obj]

@@ -9,6 +9,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
 from genkern import CategoricalEstimator, FitEach, GaussianEstimator, HMMEstimator, Store
+from genkern.recipes import meanmap_svm, product_svm
 
 TEXTS = ["abab", "aabbab", "bbba", "aaaab", "babab", "abba", "bb", "aabaab"]
 LABELS = np.array([0, 1] * 4)
@@ -144,3 +145,19 @@ def test_what_cannot_be_used_is_refused(tmp_path):
     moving = HMMEstimator(1, random_state=np.random.RandomState(0))
     with pytest.raises(TypeError, match="random generator"):
         FitEach(moving, store=Store()).fit_transform(TEXTS)
+
+
+@pytest.mark.parametrize("recipe", [product_svm, meanmap_svm])
+@pytest.mark.parametrize("store", [None, Store()])
+def test_an_object_without_values_is_named_by_its_index(recipe, store):
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(12, 2)) for _ in range(8)]
+    learner = recipe(n_states=2, store=store).fit(X, np.arange(8) % 2)
+    with (
+        pytest.warns(UserWarning, match=r"\(object 2\)"),
+        pytest.raises(ValueError, match=r"object 2 has no observed value in column 0, .* Drop object 2, with"),
+    ):
+        learner.predict([X[0], X[1], X[2][:9] * np.nan])
+    X[1] = np.where([True, False], X[1], np.nan)
+    with pytest.raises(ValueError, match=r"object 1 has no observed value in column 1, .* Drop object 1"):
+        learner.predict([X[0], X[1][:7]])

@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
+from genkern import PositionalSpectrum, RegionSpectrum, explain
 from genkern.datasets import load_splice_junctions
 from genkern.recipes import aligned_symbols
 
@@ -69,3 +70,29 @@ def test_splice_junctions_are_told_apart():
     X, y = [data.X[i] for i in order], data.y[order]
     learner = aligned_symbols(ks=(1, 2, 3), region_ks=(1, 2, 3), alphabet="dna", Cs=(0.1,), cv=3)
     assert learner.fit(X[:500], y[:500]).score(X[500:], y[500:]) > 0.92
+
+
+def test_words_are_as_long_as_columns_allow():
+    rng = np.random.default_rng(0)
+    letters = list("ACDEFGHIKLMNPQRSTVWY")
+    X, y = ["".join(rng.choice(letters, 30)) for _ in range(40)], np.arange(40) % 2
+    words = PositionalSpectrum("auto", "protein").fit(X)
+    assert words.ks_ == [1, 2, 3]
+    assert words.n_features_out_ == 30 * 20 + 29 * 400 + 28 * 8000
+    assert RegionSpectrum("auto", alphabet="protein").fit(X).ks_ == [1, 2, 3, 4]  # 4 * 168420 columns
+    assert RegionSpectrum("auto", alphabet=40).fit([[0, 1]]).ks_ == [1, 2, 3]
+    assert PositionalSpectrum("auto", "dna").fit(["ACG"]).ks_ == [1, 2, 3]
+    assert PositionalSpectrum("auto", "dna").fit(["ACGTACGT"]).ks_ == [1, 2, 3, 4, 5]
+    with pytest.raises(
+        ValueError, match=r"words of up to 5 of 20 symbols need 8.*e\+07 columns, .* shorter words in ks"
+    ):
+        PositionalSpectrum(alphabet="protein").fit(X)
+    learner = aligned_symbols(orders=(0,), Cs=(0.01,), cv=2).fit(X, y)
+    assert learner.predict(X).shape == (40,)
+
+
+def test_words_of_chosen_lengths_can_be_explained():
+    X, y = windows()
+    learner = aligned_symbols(orders=(0,), Cs=(0.01,), cv=2, alphabet="dna").fit(X, y)
+    found = explain(learner, X[1], label=1)
+    np.testing.assert_allclose(found.decision, learner.decision_function([X[1]])[0])

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
@@ -78,3 +79,35 @@ def test_web_pages_of_students_and_faculty():
     X, y = [rows[i]["text"] for i in order], np.array([rows[i]["class"] for i in order])
     learner = text().fit(X[:200], y[:200])
     assert learner.score(X[200:], y[200:]) > 0.90
+
+
+PAGES, LABELS = ["my thesis advisor", "my classes", "professor of computing", "professor and chair"], [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (pd.DataFrame({"text": PAGES}), r"columns \['text'\]; .* df\['text'\]"),
+        ("my thesis", r"one string; put it into a list"),
+        ({"a": "my thesis"}, r"Got a dict; pass list\(X.values\(\)\)"),
+        (np.array([PAGES]).T, r"shape \(4, 1\); pass one column"),
+        (["my", None], r"object 1 is missing \(None\); .* Drop it"),
+        (pd.Series(["my", pd.NA]), r"object 1 is missing"),
+        (["my", ["my", "thesis"]], r"object 1 is a list; .* ' '.join"),
+        ([3], r"object 0 is of type int"),
+    ],
+)
+def test_what_is_no_list_of_documents_is_refused(X, words):
+    learner = text(cv=2).fit(PAGES, LABELS)
+    with pytest.raises((TypeError, ValueError), match=words):
+        learner.predict(X)
+    with pytest.raises((TypeError, ValueError), match=words):
+        text(cv=2).fit(X, LABELS)
+
+
+def test_columns_arrays_and_empty_documents_are_taken():
+    learner = text(cv=2).fit(pd.Series(PAGES, index=[5, 6, 7, 8]), LABELS)
+    np.testing.assert_array_equal(learner.predict(np.array(PAGES)), LABELS)
+    with pytest.warns(UserWarning, match=r"1 of 2 documents are empty \(object 1\)") as caught:
+        assert learner.predict(["my thesis", " "]).shape == (2,)
+    assert len(caught) == 1

@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
+from sklearn.pipeline import FeatureUnion
 from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.embed.class_models import check_labels
+from genkern.embed.model_log_odds import ModelLogOdds
 from genkern.flatten import flatten_symbols
 from genkern.hashing import make_key
 from genkern.objects import Packed, kind_of, object_digests, pack_series, remember_width
@@ -65,6 +67,7 @@ class CrossFit(TransformerMixin, BaseEstimator):
     Features of all folds must mean the same: where their names (or, without names, their numbers) differ, as those of
     an alphabet that is inferred from each training part, or those that ``TopScore(standardize=True)`` keeps, ``fit``
     raises. So it does where the training part of a fold lacks a class.
+    Class models of ``ModelLogOdds`` (or a ``FeatureUnion`` of such) without an alphabet get that of all objects.
 
     References
     ----------
@@ -114,8 +117,9 @@ class CrossFit(TransformerMixin, BaseEstimator):
         for content, fold in zip(contents, self._split(labels, groups).tolist()):
             self._fold_of.setdefault(content, fold)
         self.folds_ = np.array([self._fold_of[content] for content in contents])
-        self.embedding_ = clone(self.embedding).fit(X, labels)
-        self.fold_embeddings_ = [self._fit_without(fold, X, labels) for fold in range(self.folds_.max() + 1)]
+        embedding = _with_alphabets(clone(self.embedding), X)
+        self.embedding_ = clone(embedding).fit(X, labels)
+        self.fold_embeddings_ = [self._fit_without(fold, embedding, X, labels) for fold in range(self.folds_.max() + 1)]
         self._check_features(X)
         return self
 
@@ -187,7 +191,7 @@ class CrossFit(TransformerMixin, BaseEstimator):
             )
         return np.unique(folds, return_inverse=True)[1]
 
-    def _fit_without(self, fold: int, X: Any, labels: NDArray[Any]) -> Any:
+    def _fit_without(self, fold: int, embedding: Any, X: Any, labels: NDArray[Any]) -> Any:
         """Return the embedding fitted without a fold."""
         rows = np.flatnonzero(self.folds_ != fold)
         lost = np.setdiff1d(self.classes_, labels[rows])
@@ -196,7 +200,7 @@ class CrossFit(TransformerMixin, BaseEstimator):
                 f"CrossFit: there are no objects of class {lost.tolist()[0]!r} outside of fold {fold}, and "
                 f"{np.sum(labels == lost[0])} in all. Take stratified folds, or leave the class out."
             )
-        return clone(self.embedding).fit(_take(X, rows), labels[rows])
+        return clone(embedding).fit(_take(X, rows), labels[rows])
 
     def _check_features(self, X: Any) -> None:
         """Refuse folds whose features are not those of the full fit, and count these."""
@@ -235,6 +239,16 @@ class CrossFit(TransformerMixin, BaseEstimator):
         tags.target_tags.required = True
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _with_alphabets(embedding: Any, X: Any) -> Any:
+    """Return an embedding whose class models, if it is log-odds or a union of such, know the symbols of all objects."""
+    if isinstance(embedding, FeatureUnion):
+        parts = [(name, _with_alphabets(part, X)) for name, part in embedding.transformer_list]
+        return embedding.set_params(transformer_list=parts)
+    if isinstance(embedding, ModelLogOdds) and getattr(embedding.estimator, "alphabet", X) is None:
+        return embedding.set_params(estimator=embedding.estimator.resolve(X))
+    return embedding
 
 
 def _contents(X: Any) -> list[str]:

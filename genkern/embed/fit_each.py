@@ -110,6 +110,7 @@ class FitEach(TransformerMixin, BaseEstimator):
                 f"comparable. Got {packed.values.shape[1]}."
             )
         worker = self._worker()
+        worker.check_each(packed)
         if self.store is None:
             models: list[Any] = worker.fit_each(packed)
             return models

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -18,6 +18,9 @@ from genkern.models.site import pack_windows
 from genkern.objects import Alphabet, pack_symbols, remember_width
 from genkern.validation import begin_fit, check_int
 
+LARGEST = 1 << 25  # most columns
+AUTO = 1 << 20  # most columns of words whose lengths are chosen unasked
+
 
 class PlacedSpectrum(TransformerMixin, BaseEstimator):
     """Base of counts of words in several places of an object, one block of columns per length of words and place.
@@ -25,7 +28,9 @@ class PlacedSpectrum(TransformerMixin, BaseEstimator):
     A subclass gives ``_pack`` and, for words of k symbols, the places' names and what is read there.
     """
 
-    ks: Sequence[int]
+    longest: ClassVar[int]  # of the words that ks="auto" takes
+    ks: Sequence[int] | str
+    ks_: list[int]
     alphabet: Any
     unknown: str | None
     alphabet_: Alphabet
@@ -56,13 +61,32 @@ class PlacedSpectrum(TransformerMixin, BaseEstimator):
         self
         """
         who = type(self).__name__
-        if isinstance(self.ks, str) or not isinstance(self.ks, Sequence) or not self.ks:
-            raise ValueError(f"The 'ks' parameter of {who} must be a list of lengths of words. Got {self.ks!r}.")
-        lengths = [check_int(k, "ks", f"{who}, each of them,", 1) for k in self.ks]
+        auto = isinstance(self.ks, str) and self.ks == "auto"
+        if not auto and (isinstance(self.ks, str) or not isinstance(self.ks, Sequence) or not self.ks):
+            raise ValueError(
+                f"The 'ks' parameter of {who} must be a list of lengths of words, or 'auto'. Got {self.ks!r}."
+            )
+        lengths = [] if auto else [check_int(k, "ks", f"{who}, each of them,", 1) for k in self.ks]
         begin_fit(self, X, y)
         self.alphabet_ = self._pack(X, self.alphabet).alphabet
-        self.n_features_out_ = sum(len(self._places(k)) * self.alphabet_.size**k for k in lengths)
+        self.ks_ = self._choose() if auto else lengths
+        self.n_features_out_ = self._n_columns(self.ks_)
+        if self.n_features_out_ > LARGEST:
+            raise ValueError(
+                f"{who}: words of up to {max(self.ks_)} of {self.alphabet_.size} symbols need "
+                f"{self.n_features_out_:.3g} columns, more than {LARGEST}. Take shorter words in "
+                f"ks={self.ks!r}, or ks='auto'."
+            )
         return self
+
+    def _n_columns(self, ks: Sequence[int]) -> int:
+        """Return the number of columns of words of these lengths."""
+        return sum(len(self._places(k)) * self.alphabet_.size**k for k in ks)
+
+    def _choose(self) -> list[int]:
+        """Return the lengths 1, 2, ... of words that have places and, from the second on, at most `AUTO` columns."""
+        sets = [list(range(1, last + 1)) for last in range(1, self.longest + 1)]
+        return [ks for ks in sets if len(ks) == 1 or (self._places(len(ks)) and self._n_columns(ks) <= AUTO)][-1]
 
     def transform(self, X: Any) -> Any:
         """Return the counts of each object.
@@ -82,7 +106,7 @@ class PlacedSpectrum(TransformerMixin, BaseEstimator):
         packed = self._pack(X, self.alphabet_)
         members = self.alphabet_.members_for(packed.values)
         blocks = []
-        for k in self.ks:
+        for k in self.ks_:
             codes, offsets = self._read(packed, k)
             data, words, starts = kmer_sparse(
                 codes, offsets, self.alphabet_.size, k, members, leave_out=self.alphabet_.unknown == "missing"
@@ -110,7 +134,7 @@ class PlacedSpectrum(TransformerMixin, BaseEstimator):
         between = "" if all(len(symbol) == 1 for symbol in symbols) else ","
         names = [
             f"{place}:{between.join(word)}"
-            for k in self.ks
+            for k in self.ks_
             for place in self._places(k)
             for word in product(symbols, repeat=k)
         ]
@@ -133,8 +157,9 @@ class PositionalSpectrum(PlacedSpectrum):
 
     Parameters
     ----------
-    ks : sequence of int, default=(1, 2, 3, 4, 5)
-        Lengths of the words, none above the length L of the sequences.
+    ks : sequence of int or "auto", default=(1, 2, 3, 4, 5)
+        Lengths of the words, none above the length L of the sequences. "auto" takes 1, 2, ... up to 5, as far as they
+        have at most 2^20 columns together; more than 2^25 are refused.
     alphabet : str, int, sequence or Alphabet, optional
         The m symbols: "dna", "rna", "protein", an explicit list, or (default) those of all objects given to ``fit``.
     unknown : {"missing", "error"}, optional
@@ -144,6 +169,8 @@ class PositionalSpectrum(PlacedSpectrum):
     Attributes
     ----------
     alphabet_ : Alphabet
+    ks_ : list of int
+        Lengths of the words.
     length_ : int
         The length L of all sequences; one of another length is refused.
     n_features_out_ : int
@@ -173,7 +200,9 @@ class PositionalSpectrum(PlacedSpectrum):
     array(['0:b', '1:b', '2:a', '0:bb', '1:ba'], dtype=object)
     """
 
-    def __init__(self, ks: Sequence[int] = (1, 2, 3, 4, 5), alphabet: Any = None, unknown: str | None = None):
+    longest = 5
+
+    def __init__(self, ks: Sequence[int] | str = (1, 2, 3, 4, 5), alphabet: Any = None, unknown: str | None = None):
         self.ks = ks
         self.alphabet = alphabet
         self.unknown = unknown
@@ -194,9 +223,9 @@ class PositionalSpectrum(PlacedSpectrum):
         self.__dict__.pop("length_", None)  # of an earlier fit
         self.length_ = self._pack(X, self.alphabet).values.shape[1]
         super().fit(X, y)
-        if max(self.ks) > self.length_:
+        if max(self.ks_) > self.length_:
             raise ValueError(
-                f"PositionalSpectrum: words of {max(self.ks)} symbols are longer than the sequences, which have "
+                f"PositionalSpectrum: words of {max(self.ks_)} symbols are longer than the sequences, which have "
                 f"{self.length_}. Take shorter words in ks={self.ks!r}."
             )
         return self
@@ -223,8 +252,9 @@ class RegionSpectrum(PlacedSpectrum):
 
     Parameters
     ----------
-    ks : sequence of int, default=(1, 2, 3, 4)
-        Lengths of the words.
+    ks : sequence of int or "auto", default=(1, 2, 3, 4)
+        Lengths of the words. "auto" takes 1, 2, ... up to 4, as far as they have at most 2^20 columns together; more
+        than 2^25 are refused.
     n_regions : int, default=4
         The number R of regions, each of the same part of a sequence of T symbols, whatever its length.
     alphabet : str, int, sequence or Alphabet, optional
@@ -236,6 +266,8 @@ class RegionSpectrum(PlacedSpectrum):
     Attributes
     ----------
     alphabet_ : Alphabet
+    ks_ : list of int
+        Lengths of the words.
     n_features_out_ : int
         :math:`R \sum_k m^k`.
 
@@ -256,9 +288,11 @@ class RegionSpectrum(PlacedSpectrum):
            [1., 2., 0., 3.]])
     """
 
+    longest = 4
+
     def __init__(
         self,
-        ks: Sequence[int] = (1, 2, 3, 4),
+        ks: Sequence[int] | str = (1, 2, 3, 4),
         n_regions: int = 4,
         alphabet: Any = None,
         unknown: str | None = None,

@@ -273,7 +273,7 @@ def _mean_map(embedding: EmpiricalMeanMap, X: Any) -> Any:
 def _placed(embedding: PlacedSpectrum, X: Any) -> Any:
     packed, blocks = embedding._pack(X, embedding.alphabet_), []
     length, size = packed.values.size, embedding.alphabet_.size
-    for k in embedding.ks:
+    for k in embedding.ks_:
         codes, offsets = embedding._read(packed, k)
         where, _ = embedding._read(packed._replace(values=np.arange(length).reshape(packed.values.shape)), k)
         ends = np.repeat(offsets[1:], np.diff(offsets))

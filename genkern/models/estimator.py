@@ -30,6 +30,10 @@ class ModelEstimator(BaseEstimator):
         """Return one fitted model per object."""
         raise TypeError(f"{type(self).__name__} must define fit_each.")
 
+    def check_each(self, packed: Packed) -> None:
+        """Raise where an object alone cannot be fitted, before the objects are divided and lose their index."""
+        return
+
     def resolve(self, X: Any) -> ModelEstimator:
         """Return an estimator that fits parts of X as it would fit the whole (same alphabet)."""
         raise TypeError(f"{type(self).__name__} must define resolve.")

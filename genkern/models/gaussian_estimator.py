@@ -213,10 +213,17 @@ class GaussianEstimator(LeafEstimator):
         mean = np.broadcast_to(np.asarray(self.prior_mean, np.float64), (*np.shape(self.prior_mean)[:-1], d))
         return Prior(mean, float(self.prior_strength), dof, scale)
 
-    def reference(self, packed: Packed, n: int, own: bool) -> Gaussian:
-        """Return n copies of the mean and variance of each object's points, or of all."""
+    def check_each(self, packed: Packed) -> None:
+        """Raise where an object has no value at all in a column, and there is no prior for it."""
+        self._refuse_unseen(packed, own=True)
+
+    def _refuse_unseen(self, packed: Packed, own: bool) -> None:
         if self.estimate == "ml" or self.prior_mean is None or self.prior_scale is None:
             _refuse_unseen(packed, own)
+
+    def reference(self, packed: Packed, n: int, own: bool) -> Gaussian:
+        """Return n copies of the mean and variance of each object's points, or of all."""
+        self._refuse_unseen(packed, own)
         mean, variance = mean_and_scale(packed, own, self.min_covar, self.relative_floor)
         mean, variance = (np.repeat(a[:, None], n, axis=1) for a in (mean, variance))
         spread = variance
@@ -311,7 +318,8 @@ def _refuse_unseen(packed: Packed, own: bool) -> None:
         index, column = np.argwhere(~seen)[0].tolist()
         raise ValueError(
             f"GaussianEstimator: {f'object {index} has' if own else 'the objects have'} no observed value in column "
-            f"{column}, so its distribution cannot be estimated. Leave that column out, or give a prior "
+            f"{column}, so its distribution cannot be estimated. "
+            f"{f'Drop object {index}, with its label, or give' if own else 'Leave that column out, or give'} a prior "
             "(estimate='map' with prior_mean and prior_scale)."
         )
 

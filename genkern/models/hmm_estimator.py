@@ -166,6 +166,7 @@ class HMMEstimator(ModelEstimator):
         self._check_parameters()
         emission = self._emission_for(X)
         packed = self._pack(emission, X)
+        self.check_each(packed)
         lengths, which = np.unique(packed.lengths, return_inverse=True)
         sizes = np.array([self._states(emission, packed, length) for length in lengths])[which]
         keys = self._keys(packed)
@@ -182,6 +183,11 @@ class HMMEstimator(ModelEstimator):
                 models[i] = model
         warn_unconverged(converged, lost, self._limits(), "n_states")
         return models
+
+    def check_each(self, packed: Packed) -> None:
+        """Raise where the emissions cannot be fitted to an object alone; a given first guess needs none."""
+        if not isinstance(self.init, HMM):
+            self._emission_for(packed).check_each(packed)
 
     def maximize(self, statistics: Statistics) -> HMM:
         """Return the model that maximises the expected log-likelihood plus log prior: the M-step.

@@ -155,6 +155,11 @@ class MixtureEstimator(LeafEstimator):
         warn_lone(run, ("component",), self._limits(), np.arange(packed.n_objects))
         return run.models
 
+    def check_each(self, packed: Packed) -> None:
+        """Raise where the components cannot be fitted to an object alone; a given first guess needs none."""
+        if not isinstance(self.init, Mixture):
+            self._component_for(packed).check_each(packed)
+
     def maximize(self, statistics: Statistics) -> Mixture:
         """Return the model that maximises the expected log-likelihood plus log prior: the M-step.
 

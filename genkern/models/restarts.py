@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from genkern.models.em import Limits, Lone, Run, Steps, better, climb
 from genkern.models.streams import Keys, derive
 from genkern.objects import Packed
 from genkern.progress import report
-from genkern.validation import Floats
+from genkern.validation import Floats, warn
 
 BATCH = 1 << 18  # numbers (points times states, or parameters of models) of all restarts run at a time
 LONE = 0.5, 1.5  # effective observations of a component that rests on one
@@ -192,11 +191,12 @@ def warn_lone(run: Run, names: tuple[str, ...], limits: Limits, objects: NDArray
     where = ", ".join(f"{name} {i}" for name, i in zip(names, first.place))
     whose = "" if objects is None else f" of the model of object {objects[index]}"
     more = f" ({len(found)} such in {models} of {len(run.models)} models)" if len(found) > 1 else ""
-    warnings.warn(
+    warn(
         f"{limits.who}: {where}{whose} rests on an effective number of {first.weight:.2g} observations, with a "
         f"variance at the floor{more}. Its likelihood is as high as the floor is low, and says nothing of the data. "
         f"Look for an outlier, lower the number of {names[len(first.place) - 1]}s, raise the floor, or use a prior "
         "(GaussianEstimator(estimate='map')).",
         ConvergenceWarning,
+        [("one observation", limits.who)],
         stacklevel=3,
     )

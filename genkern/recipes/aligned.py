@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from genkern.embed import CrossFit, ModelLogOdds, PositionalSpectrum, PowerMap, RegionSpectrum
 from genkern.models.markov_estimator import PositionalChainEstimator
+from genkern.recipes.recipe import Recipe
 
 CS = (0.003, 0.005, 0.01, 0.02, 0.03, 0.1)
 BACKOFF = 30.0  # counts that a context needs to be believed more than the shorter one
@@ -20,8 +21,8 @@ TOLERANCE = 1e-3  # of the solver: smaller ones change hardly any decision
 
 def aligned_symbols(
     *,
-    ks: Sequence[int] = (1, 2, 3, 4, 5),
-    region_ks: Sequence[int] = (1, 2, 3, 4),
+    ks: Sequence[int] | str = "auto",
+    region_ks: Sequence[int] | str = "auto",
     n_regions: int = 4,
     orders: Sequence[int] = (0, 1, 2, 3),
     alphabet: Any = None,
@@ -34,16 +35,18 @@ def aligned_symbols(
 
     Parameters
     ----------
-    ks : sequence of int, default=(1, 2, 3, 4, 5)
-        Lengths of the words at each position (``PositionalSpectrum``).
-    region_ks : sequence of int, default=(1, 2, 3, 4)
-        Lengths of the words that are counted in each region (``RegionSpectrum``), of which the roots are taken. Empty
-        for none.
+    ks : sequence of int or "auto", default="auto"
+        Lengths of the words at each position (``PositionalSpectrum``): 1 to 5, or as far as they have at most 2^20
+        columns together.
+    region_ks : sequence of int or "auto", default="auto"
+        Lengths of the words that are counted in each region (``RegionSpectrum``), of which the roots are taken: 1 to 4,
+        under the same bound. Empty for none.
     n_regions : int, default=4
         Number of regions: quarters.
     orders : sequence of int, default=(0, 1, 2, 3)
         Orders of position-specific Markov chains, one chain per class, whose log-odds are features too
-        (``ModelLogOdds``), those of training objects out of fold (``CrossFit``). Empty for none.
+        (``ModelLogOdds``), those of training objects out of fold (``CrossFit``). Empty for none. Where alphabets are so
+        large that a chain is refused, give lower ones.
     alphabet : str, int, sequence or Alphabet, optional
         The symbols: "dna", "rna", "protein", an explicit list, or (default) those of all objects given to ``fit``.
     Cs : sequence of float, default=(0.003, 0.005, 0.01, 0.02, 0.03, 0.1)
@@ -90,7 +93,7 @@ def aligned_symbols(
         parts.append(("odds", Pipeline([("cross", crossed), ("scale", StandardScaler())])))
     learner = LogisticRegression(solver="newton-cg", tol=TOLERANCE)
     search = GridSearchCV(learner, {"C": list(Cs)}, cv=cv, n_jobs=n_jobs)
-    return Pipeline([("features", FeatureUnion(parts)), ("search", search)])
+    return Recipe([("features", FeatureUnion(parts)), ("search", search)])
 
 
 def _chain(order: int, alphabet: Any, unknown: str | None) -> PositionalChainEstimator:

@@ -12,6 +12,7 @@ from genkern.learn import KernelRidgeClassifierCV
 from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm_estimator import HMMEstimator
 from genkern.models.mixture_estimator import MixtureEstimator
+from genkern.recipes.recipe import Recipe
 
 STEPS = 20  # of EM
 CENTRED = 0.5  # weight of the kernel of centred series, beside that of the series as they are
@@ -88,7 +89,7 @@ def series(
     scores = _scores(n_components, n_states, circular, random_state, n_jobs)
     centred = Pipeline([("centre", CentreSeries()), ("scores", clone(scores))])
     both = FeatureUnion([*scores.transformer_list, ("centred", centred)], transformer_weights={"centred": CENTRED**0.5})
-    return Pipeline([("scores", both), ("ridge", KernelRidgeClassifierCV(kernel="linear"))])
+    return Recipe([("scores", both), ("ridge", KernelRidgeClassifierCV(kernel="linear"))])
 
 
 def contours(
@@ -146,7 +147,7 @@ def contours(
     """
     scores = _scores(n_components, n_states, True, random_state, n_jobs)
     turns = Pipeline([("turns", Turns(circular=True)), ("scores", clone(scores))])
-    return Pipeline(
+    return Recipe(
         [
             ("channels", Channels("angles", alphabet, unknown)),
             ("scores", FeatureUnion([("directions", scores), ("turns", turns)])),

@@ -13,6 +13,7 @@ from genkern.embed import FisherScore, FitEach, PowerMap, ScaleSeries, Spectrum
 from genkern.gram import Gram
 from genkern.kernels import Kernel, MeanMap, ProbabilityProduct
 from genkern.models.hmm_estimator import HMMEstimator
+from genkern.recipes.recipe import Recipe
 from genkern.store import Store
 
 LENGTH = 10  # observations compared by kernels between sequence models, as in the papers
@@ -71,7 +72,7 @@ def fisher_svm(
     array([0, 1])
     """
     estimator = _hmm(n_states, emission, 0.01, random_state, n_jobs).set_params(structure=structure)
-    return Pipeline(
+    return Recipe(
         [
             ("scale", ScaleSeries()),
             ("fisher", FisherScore(estimator, information, n_jobs=n_jobs)),
@@ -219,7 +220,7 @@ def spectrum_svm(
     >>> spectrum_svm(k=1).fit(X, y).predict(["aaa", "abbb"])
     array([0, 1])
     """
-    return Pipeline(
+    return Recipe(
         [
             ("spectrum", Spectrum(k, alphabet, unknown=unknown)),
             ("norm", Normalizer()),
@@ -242,7 +243,7 @@ def _hmm(n_states: Any, emission: Any, floor: float, random_state: Any, n_jobs: 
 def _models_svm(estimator: HMMEstimator, kernel: Kernel, C: float, store: Store | None, n_jobs: int | None) -> Pipeline:
     """Return the pipeline of per-object models, a normalised kernel between them, and an SVM."""
     memo = Store() if store is None else store
-    return Pipeline(
+    return Recipe(
         [
             ("scale", ScaleSeries()),
             ("models", FitEach(estimator, memo, n_jobs=n_jobs)),

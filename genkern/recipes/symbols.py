@@ -33,6 +33,7 @@ from genkern.learn import KernelRidgeClassifierCV
 from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.markov_estimator import MarkovChainEstimator, PeriodicChainEstimator
 from genkern.models.mixture_estimator import MixtureEstimator
+from genkern.recipes.recipe import Recipe
 from genkern.recipes.series import BLOCKS, STEPS
 from genkern.validation import Floats, check_bool
 
@@ -173,7 +174,7 @@ def symbols(
     ridge = KernelRidgeClassifierCV(kernel=RBF(GAMMA) if protein else "linear", criterion="squared")
     alike = {"windows": n_gaps, "length": n_gaps} | ({"pairs": n_gaps / lags**0.5} if protein else {})  # to be squared
     weights = {name: alike[name] for name, _ in parts if name in alike}
-    return Pipeline(
+    return Recipe(
         [
             ("kernels", FeatureUnion(parts, transformer_weights=weights)),
             ("scale", UnitTrace()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sklearn.feature_extraction.text import CountVectorizer
@@ -11,10 +11,81 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.svm import LinearSVC
 
+from genkern.coding import is_gap
 from genkern.embed import LogOddsWeights
+from genkern.recipes.recipe import Recipe
+from genkern.validation import warn
 
 CS = (0.3, 1.0, 3.0, 10.0)
 ITERATIONS = 10_000  # of the linear solver: enough to converge without a warning
+NAMED = 5  # empty documents that a warning names
+
+
+class WordCounts(CountVectorizer):
+    """scikit-learn's ``CountVectorizer`` that refuses what is no list of strings, and warns of empty documents."""
+
+    def fit_transform(self, raw_documents: Any, y: Any = None) -> Any:
+        """Learn the words, and return the counts of each document."""
+        return super().fit_transform(self._checked(raw_documents), y)
+
+    def transform(self, raw_documents: Any) -> Any:
+        """Return the counts of each document."""
+        return super().transform(self._checked(raw_documents))
+
+    def _checked(self, X: Any) -> Any:
+        """Return the documents as a list; what own functions read, or files, is left to them."""
+        documents = check_documents(X)
+        if self.input == "content" and not callable(self.analyzer) and self.preprocessor is None:
+            for index, document in enumerate(documents):
+                if not isinstance(document, str | bytes):
+                    raise TypeError(f"text: object {index} {_no_document(document)}")
+            warn_empty(documents)
+        return documents
+
+
+def check_documents(X: Any) -> list[Any]:
+    """Return a list of documents of a list, a column of a table or an array of one dimension."""
+    wanted = "text: expected a list of strings, one per document."
+    if isinstance(X, str | bytes):
+        raise TypeError(f"{wanted} Got one string; put it into a list, [document].")
+    if hasattr(X, "columns"):
+        names = list(X.columns)
+        raise TypeError(
+            f"{wanted} Got a table with the columns {names[:NAMED]}; pass the column of the documents, such as "
+            f"df[{names[0] if names else 'text'!r}]."
+        )
+    if isinstance(X, Mapping):
+        raise TypeError(f"{wanted} Got a {type(X).__name__}; pass list(X.values()).")
+    if getattr(X, "ndim", 1) != 1:
+        raise ValueError(
+            f"{wanted} Got an array of shape {X.shape}; pass one column, X[:, 0], or, if it holds counts of words, use "
+            'text().set_params(counts="passthrough").'
+        )
+    return list(X)
+
+
+def _no_document(document: Any) -> str:
+    """Return what is wrong with an object that is no string, and the remedy."""
+    if is_gap(document):
+        return (
+            f"is missing ({document!r}); expected a string. Drop it, with its label, or pass '' for an empty document."
+        )
+    if isinstance(document, list | tuple):
+        return f"is a {type(document).__name__}; expected a string. Join its words: ' '.join(document)."
+    return f"is of type {type(document).__name__}; expected a string. Convert it: str(document)."
+
+
+def warn_empty(documents: list[Any]) -> None:
+    """Warn of documents without any text."""
+    empty = [index for index, document in enumerate(documents) if not document.strip()]
+    if empty:
+        named = ", ".join(map(str, empty[:NAMED])) + (", ..." if len(empty) > NAMED else "")
+        warn(
+            f"text: {len(empty)} of {len(documents)} documents are empty (object {named}): they have no words, and all "
+            "get the same label. Drop them, with their labels, if that is not meant.",
+            UserWarning,
+            ["empty documents"],
+        )
 
 
 def text(
@@ -46,7 +117,8 @@ def text(
     Returns
     -------
     pipeline : Pipeline
-        Steps "counts" (scikit-learn's ``CountVectorizer``: lower-case words of at least two letters or digits) and
+        Steps "counts" (scikit-learn's ``CountVectorizer``: lower-case words of at least two letters or digits,
+        with checks of what comes in: a list, column or array of strings; empty ones draw a warning) and
         "search", a ``GridSearchCV`` over a pipeline of "weights", "norm" and "svm".
 
     Notes
@@ -75,4 +147,4 @@ def text(
         ]
     )
     search = GridSearchCV(weighted, {"svm__C": list(Cs)}, cv=cv, n_jobs=n_jobs)
-    return Pipeline([("counts", CountVectorizer()), ("search", search)])
+    return Recipe([("counts", WordCounts()), ("search", search)])
