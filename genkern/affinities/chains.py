@@ -113,7 +113,7 @@ def _log_mass(starts: tuple[Floats, Floats], moves: tuple[Floats, Floats], rho: 
     if again.any():
         with np.errstate(divide="ignore"):
             begin, onward = (
-                rho * sum(np.log(np.broadcast_to(part, whole.shape)[again]) for part in parts)
+                rho * np.add(*(np.log(np.broadcast_to(part, whole.shape)[again]) for part in parts))
                 for parts, whole in ((starts, mass), (moves, steps))
             )
         for _ in range(count):

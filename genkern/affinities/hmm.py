@@ -77,8 +77,10 @@ def state_pair_recursion(P: HMM, Q: HMM, how: How, length: int) -> Floats:
             return pair_log_factors(left, right, *psi, length)
         return (pair_log if psi.logs else pair_log_values)(left, right, psi.values, length)
 
+    recursion: Callable[..., float] = pair_log_plain
+
     def plain(left: PairSide, right: PairSide, log_psi: Floats) -> float:
-        return float(pair_log_plain(left, right, log_psi, length))
+        return float(recursion(left, right, log_psi, length))
 
     return _with_faint(P, Q, how, plain, _by_rows(P, Q, how, Solver(crossed, partial(_squares, crossed), FEW)))
 
