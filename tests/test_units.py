@@ -266,7 +266,7 @@ def test_em_from_a_model_below_the_floor_starts_at_the_floor(family, form):
     rng = np.random.default_rng(0)
     X = [np.repeat([0.0, 100.0, 0.0], 20)[:, None] * [1.0, -1.0] + rng.normal(size=(60, 2)) for _ in range(3)]
     low = family(2, GaussianEstimator(form, relative_floor=1e-6)).fit(X)
-    own = GaussianEstimator(form)
+    own = GaussianEstimator(form, relative_floor=1e-3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         again = family(2, own, init=low.model_).fit(X)
