@@ -287,9 +287,12 @@ def test_linear_learners_take_the_features() -> None:
     random = rng()
     y = np.arange(40) % 2
     X = [np.cumsum(random.normal(size=(20, 2)), axis=0) if label else random.normal(size=(20, 2)) for label in y]
-    classifier = make_pipeline(
-        FitEach(HMMEstimator(2, max_iter=5, tol=0, random_state=0)),
-        CharacteristicFeatures(0.5, 5, 256),
-        LinearSVC(C=10.0),
-    )
-    assert cross_val_score(classifier, X, y, cv=4).mean() > 0.9
+    scores = []
+    for seed in range(3):  # starts after five steps are a matter of luck
+        classifier = make_pipeline(
+            FitEach(HMMEstimator(2, max_iter=5, tol=0, random_state=seed)),
+            CharacteristicFeatures(0.5, 5, 256),
+            LinearSVC(C=10.0),
+        )
+        scores.append(cross_val_score(classifier, X, y, cv=4).mean())
+    assert np.mean(scores) > 0.9

@@ -82,17 +82,6 @@ def test_rounding_is_no_middle_of_the_data():
     assert model.components.variances.min() > 1e-8
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [LDSEstimator(1), SwitchingLDSEstimator(2, 1)],
-)
-def test_channels_that_were_never_seen_have_no_law(estimator):
-    x = np.random.default_rng(0).normal(size=(20, 2))
-    x[:, 0] = np.nan
-    with pytest.raises(ValueError, match="no observed value in column 0"):
-        estimator.fit([x])
-
-
 def test_one_regime_is_one_system_at_any_length():
     system = LDS([[0.9]], [[1.0]], 0.1, 0.1, [0.0], 1.0)
     one = SwitchingLDS([1.0], [[1.0]], LDS.stack([system]))

@@ -61,7 +61,6 @@ def standardise(
         Whether all channels have one unit, for models that cannot tell them apart.
     """
     mean, unit = (np.atleast_2d(part) for part in channel_units(packed, own))
-    refuse_unseen(packed, own, who)
     refuse_tiny(unit, own, who)
     if not centred:
         mean, unit = np.zeros_like(mean), np.where(np.abs(mean) == unit, unit, np.hypot(mean, unit))
