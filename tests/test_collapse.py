@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from genkern import Gaussian, GaussianEstimator, HMMEstimator, Mixture, MixtureEstimator, PoissonEstimator
+from genkern import HMM, Gaussian, GaussianEstimator, HMMEstimator, Mixture, MixtureEstimator, PoissonEstimator
 from genkern.models.em import Lone, Run, better
 from genkern.models.mixture_start import soften
 
@@ -188,3 +188,57 @@ def test_an_outlier_does_not_raise_the_floor_of_other_states(covariance):
     np.testing.assert_allclose(lone.variances, expected.mean() if covariance == "isotropic" else expected, rtol=1e-4)
     each = estimator.fit_each([points[:80], points])[1]
     np.testing.assert_allclose(np.sort(each.components.mean[:, 0]), [0.0, 8.0, 1e6], atol=0.6)
+
+
+def copied(d=5):
+    """Sixty points of which three occur four times."""
+    points = np.random.default_rng(2).normal(size=(51, d))
+    return np.concatenate([points, np.repeat(points[:3], 3, axis=0)])
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "isotropic", "full"])
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_a_component_on_copies_of_a_point_is_named(covariance, unit):
+    points, spread = unit * copied(), {"diagonal": np.ones(5), "isotropic": 1.0, "full": np.eye(5)}[covariance]
+    start = Gaussian(np.stack([points.mean(axis=0), points[1]]), unit**2 * np.stack([spread, 1e-3 * spread]))
+    expected = "component 1 rests on an effective number of 4 observations that all but coincide, with every variance"
+    estimator = MixtureEstimator(2, GaussianEstimator(covariance), init=Mixture([0.9, 0.1], start))
+    with pytest.warns(ConvergenceWarning, match=f"MixtureEstimator: {expected} at the floor.*copies"):
+        model = estimator.fit(points).model_
+    held = model.posterior([points])[0][:, 1] > 0.5
+    np.testing.assert_array_equal(held, (points == points[1]).all(axis=1))
+    with pytest.warns(ConvergenceWarning, match=expected.replace("rests", "of the model of object 0 rests")):
+        estimator.fit_each([points])
+    chain = HMM([0.9, 0.1], [[0.9, 0.1], [0.9, 0.1]], start)
+    with pytest.warns(ConvergenceWarning, match=expected.replace("component", "state")):
+        HMMEstimator(2, GaussianEstimator(covariance), init=chain).fit([points])
+
+
+def test_the_best_of_restarts_is_not_the_collapse_on_copies(monkeypatch):
+    points = copied()
+    broad = Gaussian(np.stack([points.mean(axis=0), points[1]]), [np.ones(5), [1e-3] * 5])
+    halves = Gaussian([[-1.0, 0, 0, 0, 0], [1.0, 0, 0, 0, 0]], np.ones((2, 5)))
+    collapse, sound = Mixture([0.9, 0.1], broad), Mixture([0.5, 0.5], halves)
+    with pytest.warns(ConvergenceWarning, match="coincide"):
+        high = MixtureEstimator(2, init=collapse).fit(points).history_[-1]
+    best = MixtureEstimator(2, init=sound).fit(points)
+    assert high > best.history_[-1] + 10.0
+    for order in ([collapse, sound], [sound, collapse]):
+        starts = iter(order)
+        monkeypatch.setattr(MixtureEstimator, "_guess", lambda self, packed, keys, own, starts=starts: next(starts))
+        found = MixtureEstimator(2, n_init=2).fit(points)
+        assert found.history_[-1] == pytest.approx(best.history_[-1], rel=1e-9)
+
+
+def test_values_that_make_up_much_of_the_data_are_not_named():
+    rng = np.random.default_rng(4)
+    zeros = np.concatenate([np.zeros((40, 2)), 3.0 + rng.normal(size=(40, 2))])
+    kinds = np.column_stack([rng.integers(0, 2, 80), rng.normal(size=80)])  # at the floor in one channel of two
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = MixtureEstimator(2).fit(zeros).model_
+        assert model.components.variances.min() < 1e-3  # at the floor indeed
+        parts = MixtureEstimator(2).fit(kinds * [10.0, 1.0]).model_
+        assert parts.components.variances[:, 0].max() < 1e-2 < parts.components.variances[:, 1].min()
+        MixtureEstimator(3, max_iter=50, tol=0).fit(np.repeat([[0.0], [1.0], [2.0]], [2, 10, 20], axis=0))
+        HMMEstimator(2).fit([np.concatenate([np.zeros(30), rng.normal(size=30)])])

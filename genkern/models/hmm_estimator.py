@@ -45,7 +45,7 @@ class HMMEstimator(ModelEstimator):
         estimator such as ``GaussianEstimator("full")`` owns its floors and priors.
     n_init : int, default=1
         Restarts from different first guesses; the best is kept. A run with a state at its floor that rests on one
-        observation loses against one without. Restarts of little data are run together.
+        observation, or on few that coincide, loses against one without. Restarts of little data are run together.
     max_iter : int, default=1000
         Largest number of EM steps. Few models need many, and in ``fit_each`` those that are done leave the batch.
     tol : float, default=1e-5

@@ -41,7 +41,8 @@ class MixtureEstimator(LeafEstimator):
         symbols, else gaussian. A leaf estimator such as ``GaussianEstimator("full")`` owns its floors and priors.
     n_init : int, default=1
         Restarts from different first guesses; the best is kept. A run with a component at its floor that rests on one
-        point loses against one without. Restarts of little data are run together.
+        point, or on few that coincide (fewer than the mean component has), loses against one without. Restarts of
+        little data are run together.
     max_iter : int, default=1000
         Largest number of EM steps. In ``fit_each``, models that are done leave the batch.
     tol : float, default=1e-5
