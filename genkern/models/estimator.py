@@ -220,7 +220,10 @@ class LeafEstimator(ModelEstimator):
         return type(part)._restore(*(whole[name] for name in part._fields))
 
     def maximize(self, statistics: Statistics) -> Any:
-        """Return the model from the statistics of bags under another, summed over their leading axis."""
+        """Return the model from the statistics of bags under another, summed over their leading axis.
+
+        Floors relative to the data are those of the statistics; ``bounded`` gives an estimator with those of ``fit``.
+        """
         self._check_mode()
         one = statistics.model.stack([statistics.model])
         blocks = {name: block[:, None] for name, block in statistics.total().blocks.items()}

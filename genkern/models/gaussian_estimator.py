@@ -75,7 +75,8 @@ class GaussianEstimator(LeafEstimator):
 
     Covariances maximise the likelihood (or the posterior) under the floor, so that EM never falls. Predictive
     distributions have no floor. ``maximize``, which is given no data, takes the variances of channels from the
-    statistics, over all states or components.
+    statistics, over all states or components, outliers included. The estimator ``bounded(pack(X), own=False)`` has the
+    floor of ``fit(X)``, and its ``maximize`` is the step that ``fit`` takes.
 
     Missing entries (NaN) are integrated out by EM. Predictive distributions with missing entries have a closed form for
     diagonal covariances, or if points are missing as a whole; others are refused. A column without any value is refused

@@ -192,7 +192,9 @@ class HMMEstimator(ModelEstimator):
     def maximize(self, statistics: Statistics) -> HMM:
         """Return the model that maximises the expected log-likelihood plus log prior: the M-step.
 
-        Statistics under one model are summed over objects; those under a stack of own models give a stack.
+        Statistics under one model are summed over objects; those under a stack of own models give a stack. The relative
+        floor of Gaussians is a share of the channels' variances in the statistics, outliers included, that of ``fit``
+        leaves these aside: ``estimator.bounded(estimator.pack(X), own=False).maximize`` is its very step.
         """
         summed = statistics if statistics.model.shape else statistics.total()
         return self._maximize(self._emission_of(statistics.model), summed)
@@ -202,6 +204,11 @@ class HMMEstimator(ModelEstimator):
         if isinstance(self.init, HMM):
             return clone(self)
         return clone(self).set_params(emission=self._emission_for(X).resolve(X), **dict.fromkeys(FLOORS))
+
+    def bounded(self, packed: Packed, own: bool) -> HMMEstimator:
+        """Return the estimator with the floors and priors that EM takes from the data: from each object's, if own."""
+        emission = self._emission_for(packed).bounded(packed, own)
+        return clone(self).set_params(emission=emission, **dict.fromkeys(FLOORS))
 
     def pack(self, X: Any) -> Packed:
         """Encode raw sequences as ``fit`` does."""

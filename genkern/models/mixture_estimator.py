@@ -165,6 +165,8 @@ class MixtureEstimator(LeafEstimator):
         """Return the model that maximises the expected log-likelihood plus log prior: the M-step.
 
         Statistics under one mixture give one, whatever the number of bags; those under a stack of own mixtures a stack.
+        The relative floor of Gaussians is a share of the channels' variances in the statistics, outliers included, that
+        of ``fit`` leaves these aside: ``estimator.bounded(estimator.pack(X), own=False).maximize`` is its very step.
         """
         own = bool(statistics.model.shape)
         return self._maximize(statistics if own else statistics.total())
