@@ -50,7 +50,7 @@ class Steps(NamedTuple):
     has the statistics of all together. ``drop``, if there is one, is told which own models leave the batch: for E-steps
     that go on from the last. Of families whose densities have no bound, ``at_floor`` says which components of a model
     are at their floor, in which directions (the last axis), and ``counts``, from statistics, how many observations each
-    has.
+    has, and ``coincide`` which rest on observations that all but coincide.
     """
 
     expect: Callable[[Any, Packed], Statistics]
@@ -60,6 +60,7 @@ class Steps(NamedTuple):
     drop: Callable[[NDArray[np.bool_]], None] | None = None
     at_floor: Callable[[Any], NDArray[np.bool_]] | None = None
     counts: Callable[[Statistics], Floats] | None = None
+    coincide: Callable[[Statistics], NDArray[np.bool_]] | None = None
 
 
 class Limits(NamedTuple):

@@ -98,6 +98,10 @@ class LeafEstimator(ModelEstimator):
         """Return the effective number of observations of each member, from blocks taken under ``leaf``."""
         raise TypeError(f"{type(self).__name__} must define counts.")
 
+    def coincide(self, blocks: dict[str, Floats], leaf: Any) -> NDArray[np.bool_]:
+        """Return which members rest on points that all but coincide, from blocks taken under ``leaf``."""
+        raise TypeError(f"{type(self).__name__} must define coincide.")
+
     def predictive(self, packed: Packed, own: bool) -> Leaf:
         """Return posterior predictive distributions, a stack of batch (1,) or, if own, (n_objects, 1)."""
         raise TypeError(f"{type(self).__name__} has no posterior predictive distribution.")

@@ -313,6 +313,9 @@ class HMMEstimator(ModelEstimator):
                 batch.drop,
                 at_floor=(lambda model: batch.estimator.at_floor(model.emissions)) if emission.collapses else None,
                 counts=lambda statistics: emission.counts(emission_blocks(statistics), statistics.model.emissions),
+                coincide=lambda statistics: batch.estimator.coincide(
+                    emission_blocks(statistics), statistics.model.emissions
+                ),
             )
 
         problem = Problem(steps, guess, n, n * n + numbers_in(emission.reference(packed, n, own=False)))

@@ -251,6 +251,11 @@ class MixtureEstimator(LeafEstimator):
         """Return the effective number of observations of each component, batch + (k,)."""
         return leaf.weights * blocks["weights"].reshape(leaf.weights.shape)
 
+    def coincide(self, blocks: dict[str, Floats], leaf: Mixture) -> NDArray[np.bool_]:
+        """Return which components rest on points that all but coincide, batch + (k,)."""
+        found = self._component_of(leaf).coincide(component_blocks(blocks), leaf.flat_components())
+        return found.reshape(leaf.weights.shape)
+
     def n_free(self, packed: Packed) -> int:
         """Return the parameters of a state plus one, the analogue of the symbols of an emission row."""
         component: Any = self._component_for(packed)
@@ -342,6 +347,7 @@ class MixtureEstimator(LeafEstimator):
             batch.drop,
             at_floor=at_floor if batch.estimator.collapses else None,
             counts=lambda statistics: self.counts(statistics.blocks, statistics.model),
+            coincide=lambda statistics: batch.estimator.coincide(_apart(statistics), members(statistics.model)),
         )
 
     def _bounded_guess(self, packed: Packed, keys: Keys, own: bool) -> Mixture:
@@ -373,11 +379,15 @@ class MixtureEstimator(LeafEstimator):
     def _maximize(self, statistics: Statistics) -> Mixture:
         """Return the M-step's model, of the batch of the model that the statistics were taken under."""
         model: Mixture = statistics.model
-        blocks = {name: block[:, None] for name, block in statistics.blocks.items()}
-        return rebatch(self.maximize_blocks(blocks, rebatch(model, (*model.shape, 1))), model.shape)
+        return rebatch(self.maximize_blocks(_apart(statistics), rebatch(model, (*model.shape, 1))), model.shape)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if isinstance(self.component, LeafEstimator):
             tags.input_tags = get_tags(self.component).input_tags
         return tags
+
+
+def _apart(statistics: Statistics) -> dict[str, Floats]:
+    """Return the blocks of mixtures as those of a batch with one more axis, of a single member."""
+    return {name: block[:, None] for name, block in statistics.blocks.items()}

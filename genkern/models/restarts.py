@@ -47,13 +47,12 @@ def best_start(problem: Problem, limits: Limits, n_init: int, packed: Packed, ke
     numbers = packed.n_points * problem.width + packed.n_objects * problem.size
     together = max(1, BATCH // max(numbers, 1))
     best: Run | None = None
-    steps = problem.steps(packed, own)
     for first in range(0, n_init, together):
         which = range(first, min(first + together, n_init))
         for restart, run in zip(which, _runs(problem, limits, packed, [derive(keys, r) for r in which], own)):
             if limits.verbose:
                 report(f"{limits.who}: run {restart + 1} of {n_init}: {run.objective.sum():.6g}")
-            new = run._replace(lone=_lone(steps, run, packed, own))
+            new = run._replace(lone=_lone(problem.steps(packed, own), run, packed, own))
             best = new if best is None else better(best, new)
     assert best is not None
     return best
@@ -161,11 +160,11 @@ class _Repeats:
 def _lone(steps: Steps, run: Run, packed: Packed, own: bool) -> list[list[Lone]] | None:
     """Return the collapsed components of each model, whose likelihood is that of a floor.
 
-    They are at the floor in some direction and rest on one observation, or in every direction, so that what they rest
-    on all but coincides, with fewer observations than the mean component. One at the floor that has its part of the
-    data, as where half the values are zero, describes them. The number of observations is rounded.
+    They are at the floor in some direction and rest on one observation, or on several that all but coincide, fewer than
+    the mean component has. One that has its part of the data, as where half the values are zero, describes them. The
+    number of observations is rounded.
     """
-    if steps.at_floor is None or steps.counts is None:
+    if steps.at_floor is None or steps.counts is None or steps.coincide is None:
         return None
     stack = type(run.models[0]).stack(run.models)
     directions = steps.at_floor(stack if own else run.models[0])
@@ -175,11 +174,14 @@ def _lone(steps: Steps, run: Run, packed: Packed, own: bool) -> list[list[Lone]]
     suspect = np.flatnonzero(flat.any(axis=1) & ~flat.all(axis=1))  # all that is at the floor are data that do not vary
     if len(suspect):
         part = packed.take(suspect) if own else packed
-        counts = steps.counts(steps.expect(stack[suspect] if own else run.models[0], part))
-        counts = counts.reshape(directions[suspect].shape[:-1])
+        if own and steps.drop is not None:
+            steps.drop(~np.isin(np.arange(len(stack)), suspect))
+        statistics = steps.expect(stack[suspect] if own else run.models[0], part)
+        floor = directions[suspect].any(axis=-1)
+        counts = steps.counts(statistics).reshape(floor.shape)
+        equal = directions[suspect].all(axis=-1) & steps.coincide(statistics).reshape(floor.shape)
         whole, mean = np.rint(counts), counts.mean(axis=tuple(range(1, counts.ndim)), keepdims=True)
-        some, every = directions[suspect].any(axis=-1), directions[suspect].all(axis=-1)
-        for i, *place in np.argwhere((some & (whole == 1)) | (every & (whole > 1) & (whole < mean))).tolist():
+        for i, *place in np.argwhere((floor & (whole == 1)) | (equal & (whole > 1) & (whole < mean))).tolist():
             found[suspect[i]].append(Lone(tuple(place), float(counts[(i, *place)])))
     return found
 
