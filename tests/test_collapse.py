@@ -77,6 +77,15 @@ def test_softened_shares_are_those_of_the_formula():
     np.testing.assert_array_equal(shares[:, 2], 0.0)
 
 
+def test_the_temperature_is_the_squared_distance_over_all_channels():
+    points, labels = np.random.default_rng(6).normal(size=(50, 4)), np.arange(50) % 3
+    centres = np.stack([points[labels == j].mean(axis=0) for j in range(3)])
+    heat = sum(((x - centres[j]) ** 2).sum() for x, j in zip(points, labels)) / (50 - 3)
+    for x, shares in zip(points, soften(points, np.array([0, 50]), labels, 3)):
+        terms = np.array([np.exp(-((x - c) ** 2).sum() / (2.0 * heat)) for c in centres])
+        np.testing.assert_allclose(shares, terms / terms.sum(), rtol=1e-12)
+
+
 def test_softened_shares_of_as_many_points_as_clusters_and_of_equal_points():
     shares = soften(np.array([[0.0], [4.0]]), np.array([0, 2]), np.array([0, 1]), 2)
     # The squared distances from the mean are the temperature: 8.
@@ -241,4 +250,8 @@ def test_values_that_make_up_much_of_the_data_are_not_named():
         parts = MixtureEstimator(2).fit(kinds * [10.0, 1.0]).model_
         assert parts.components.variances[:, 0].max() < 1e-2 < parts.components.variances[:, 1].min()
         MixtureEstimator(3, max_iter=50, tol=0).fit(np.repeat([[0.0], [1.0], [2.0]], [2, 10, 20], axis=0))
+        # One channel and a coarse floor: all components are at it, but their points differ.
+        coarse = MixtureEstimator(32, GaussianEstimator(min_covar=1e-2), max_iter=20, tol=0)
+        variances = coarse.fit(np.sin(np.arange(2000) / 7.0)[:, None]).model_.components.variances
+        assert 8 < (variances <= 1e-2).sum() < 32
         HMMEstimator(2).fit([np.concatenate([np.zeros(30), rng.normal(size=30)])])
