@@ -27,7 +27,15 @@ from genkern.models.class_mixture import ClassMixture
 from genkern.models.factorial import FactorialHMM
 from genkern.models.hmm import HMM
 from genkern.models.leaf import Leaf
-from genkern.models.positions import changes, each_point, has_position_statistics, is_window, position_statistics
+from genkern.models.markov import PositionalChain
+from genkern.models.positions import (
+    changes,
+    each_point,
+    has_position_statistics,
+    is_window,
+    position_statistics,
+    table_gradients,
+)
 from genkern.models.switching import SwitchingLDS
 from genkern.objects import Packed, check_objects, pack_symbols
 from genkern.validation import Floats
@@ -89,6 +97,9 @@ def _fisher(embedding: FisherScore, X: Any) -> Any:
     def scores(stand_in: Any, objects: Packed) -> Floats:
         return scores_of(stand_in, objects, embedding.coordinates, layout.source)
 
+    if isinstance(model, PositionalChain) and np.array_equal(layout.source, np.arange(len(model.parameter_names))):
+        parts = table_gradients(model, packed, embedding.coordinates)
+        return sparse.vstack([_whitened(embedding, first, part / scale) for first, part in parts], format="csr")
     blocks: Iterable[Floats] | None
     if isinstance(model, ClassMixture):
         blocks = _class_terms(model, packed, embedding.coordinates, scores)
@@ -102,6 +113,17 @@ def _fisher(embedding: FisherScore, X: Any) -> Any:
         embedding.whitener_.apply(block / scale, out=features)
         rows.append(sparse.csr_array(features))
     return sparse.vstack(rows, format="csr")
+
+
+def _whitened(embedding: FisherScore, first: int, scores: Floats) -> Any:
+    """Return the features (n, p) of scores (n, k) of the adjacent parameters from the first on; the others are zero."""
+    low, high, whitener = embedding.whitener_.around(first, first + scores.shape[1])
+    wide = np.zeros((len(scores), high - low))
+    wide[:, first - low : first - low + scores.shape[1]] = scores
+    features = np.zeros(wide.shape)
+    whitener.apply(wide, out=features)
+    part = sparse.coo_array(features)
+    return sparse.csr_array((part.data, (part.row, part.col + low)), (len(scores), len(embedding._layout.names)))
 
 
 @position_features.register
