@@ -12,7 +12,7 @@ from genkern.alphabets import Alphabet, as_alphabet, infer_alphabet, infer_flat
 from genkern.coding import UNKNOWN
 from genkern.flatten import TURN, Floats, flatten_numbers, flatten_symbols, refuse_univariate, width_remedy
 from genkern.hashing import digest_pieces
-from genkern.inspection import ask_about_integers, form_kind, warn_all_missing, warn_wide
+from genkern.inspection import ask_about_integers, flatten_integers, form_kind, warn_all_missing, warn_wide
 from genkern.intake import Ints, locate, offsets_of
 from genkern.validation import LARGEST, check_lengths, check_option, remember_width, too_large
 
@@ -290,7 +290,8 @@ def kind_of(X: Any, who: str = "kind_of", ask: bool = True) -> str:
         return "series" if X.alphabet is None else "symbols"
     kind = form_kind(X, who)
     if kind == "integers" and ask:
-        ask_about_integers(X, who)
+        flat = flatten_integers(X, who)
+        ask_about_integers(np.unique(flat.symbols).tolist(), flat, who)
     return "series" if kind == "series" else "symbols"
 
 
