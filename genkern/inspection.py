@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.flatten import Flat
+from genkern.flatten import TURN, Flat
 from genkern.intake import Ints, collect, form_of, offsets_of
 from genkern.validation import warn
 
@@ -61,15 +60,15 @@ def ask_about_integers(distinct: list[Any], flat: Flat, who: str) -> None:
     )
 
 
-def warn_wide(length: int, width: int) -> None:
-    """Warn of arrays (n, T, d) that look like (n, d, T)."""
-    if width >= WIDE * length:
-        warnings.warn(
-            f"The array has {length} time steps of {width} channels in each object: (n, T, d) is expected. If it is "
-            '(n, channels, time), pass np.swapaxes(X, 1, 2), or check_objects(X, kind="series", '
-            'layout="channels-first"); if not, check_objects(X, kind="series", layout="time-first") says so.',
+def warn_wide(shapes: set[tuple[int, ...]]) -> None:
+    """Warn of objects, all of one shape (T, d), that look like (d, T)."""
+    if len(shapes) == 1 and len(shape := min(shapes)) == 2 and shape[1] >= WIDE * shape[0]:
+        warn(
+            f"The objects have {shape[0]} time steps of {shape[1]} channels: (T, d) is expected. {TURN['time-first']} "
+            'If they are (T, d), check_objects(X, kind="series", layout="time-first") says so.',
             UserWarning,
-            stacklevel=2,  # one place for all calls, so that the same words are shown once
+            ["layout"],
+            stacklevel=1,  # one place for all calls, so that the same words are shown once
         )
 
 

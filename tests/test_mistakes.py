@@ -319,10 +319,20 @@ def test_other_numbers_are_refused(kind):
 def test_channels_before_time_are_noticed():
     rng = np.random.default_rng(0)
     right, wrong = rng.normal(size=(4, 50, 3)), rng.normal(size=(4, 3, 50))
-    said = r"3 time steps of 50 channels.*np\.swapaxes\(X, 1, 2\).*layout=\"channels-first\""
+    said = r"3 time steps of 50 channels.*layout=\"channels-first\".*np\.swapaxes\(X, 1, 2\)"
     for use in (check_objects, HMMEstimator(2, max_iter=1, tol=0).fit, Windows(1).fit, ScaleSeries().fit):
-        with pytest.warns(UserWarning, match=said):
-            use(wrong)
+        for form in (np.array, list, lambda X: X.tolist()):
+            with pytest.warns(UserWarning, match=said):
+                use(form(wrong))
+    uneven = [wrong[0], wrong[1][:, :40], wrong[2][:, :30]]
+    turn = r"All objects have 3 rows, as if .*layout=\"channels-first\".*\[np\.transpose\(x\) for x in X\]"
+    with pytest.raises(ValueError, match=rf"object 1 has 40 channels \(shape \(3, 40\)\), object 0 has 50\. {turn}"):
+        check_objects(uneven)
+    assert check_objects([np.transpose(x) for x in uneven]).values.shape == (120, 3)
+    with pytest.raises(ValueError, match=r"object 1 has 40 channels.*50\. If the objects are \(d, T\)"):
+        check_objects([*uneven, np.zeros((4, 50))])
+    check_objects([wrong[0], wrong[1][:2]])  # lengths differ, as those of time do
+    pack_series(list(wrong), n_channels=50)  # as a fitted model expects
     check_objects(right)
     check_objects(rng.normal(size=(4, 3, 23)))
     assert check_objects(wrong, layout="channels-first").values.shape == (200, 3)
