@@ -39,7 +39,7 @@ class ScaleSeries(TransformerMixin, BaseEstimator):
     --------
     >>> from genkern.embed import ScaleSeries
     >>> ScaleSeries().fit_transform([[0.0, 70.0], [40.0, 100.0, -30.0]])[0].ravel()
-    array([0.        , 1.43954163])
+    array([0.        , 1.49786172])
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:

@@ -60,7 +60,7 @@ def fisher_svm(
     scores and the SVM stand the signed square root and unit length, the preparation that did well throughout on the
     two embedded sets: on Japanese vowels (official split) with 2, 4, 8 and 16 states the error is 2.2, 2.2, 2.4 and
     3.0 %, against 3.0, 3.8, 4.3 and 6.8 % after standardising and 1.9, 1.6, 3.2 and 6.5 % after unit length alone; on
-    splice junctions (60 left-right states) it was 4.9 % against 8.7 and 4.8 %. These are errors on the very data on which the
+    splice junctions (60 left-right states) 4.9 % against 8.7 and 4.8 %. These are errors on the very data on which the
     choice was made, so they flatter it. Standardising undoes what the information has scaled; without the root, scores
     of rare events outweigh all others as states are added.
 
