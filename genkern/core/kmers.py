@@ -167,8 +167,8 @@ def _refuse_shares(codes: Ints, offsets: Ints, m: int, span: int, dtype: Any) ->
         at = int(np.argmax(codes >= m))
         i = int(np.searchsorted(offsets, at, side="right")) - 1
         raise ValueError(
-            f"kmer_counts: object {i}, position {at - offsets[i]} is an ambiguous, missing or unknown symbol. It shares "
-            "a window among all words that this may spell, so counts are no integers. Got dtype "
+            f"kmer_counts: object {i}, position {at - offsets[i]} is an ambiguous, missing or unknown symbol. It "
+            "shares a window among all words that this may spell, so counts are no integers. Got dtype "
             f"{np.dtype(dtype)}; take a dtype of floats, dtype=float, or refuse unknown symbols by unknown='error'."
         )
     windows = _longest(offsets) - span + 1
