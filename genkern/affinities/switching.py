@@ -15,8 +15,8 @@ from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.linear_gaussian import LOG_2PI
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
+from genkern.core.kalman_paths import path_densities
 from genkern.core.kalman_roots import LOST, densities, factored, loss_of
-from genkern.core.switching_pairs import densities_at_zero
 from genkern.models.base import rebatch
 from genkern.models.draws import draw_paths
 from genkern.models.switching import SwitchingLDS
@@ -155,7 +155,8 @@ def _differences(pairs: Pairs, codes: Ints) -> Floats:
     same = (numbers[0][pairs.i] == numbers[1][pairs.j])[codes].all(axis=1)
     logs = np.empty(len(codes))
     for merge, rows in ((False, np.flatnonzero(~same)), (True, np.flatnonzero(same))):
-        logs[rows], growth, drift = densities_at_zero((merged if merge else stacked)(pairs), codes[rows])
+        systems = (merged if merge else stacked)(pairs)
+        logs[rows], growth, drift = path_densities(systems, codes[rows], -systems.offset[codes[rows]])
         trusted = (loss_of(growth, drift) <= TRUSTED) & np.isfinite(logs[rows])
         doubtful = rows[~trusted]
         if len(doubtful):
@@ -172,7 +173,7 @@ def _log_determinants(model: SwitchingLDS, length: int, paths_of: PathsOf) -> Fl
     systems, paths = model.systems.systems(), paths_of(model, length)
     centred = systems._replace(mean=np.zeros_like(systems.mean), offset=np.zeros_like(systems.offset))
     size = systems.C.shape[1] * paths.shape[1]
-    logs, growth, _ = densities_at_zero(centred, paths)
+    logs, growth, _ = path_densities(centred, paths, np.zeros((*paths.shape, systems.C.shape[1])))
     doubtful = np.flatnonzero(~(loss_of(growth) <= TRUSTED))
     if len(doubtful):  # regimes that are unstable and hardly seen
         some = paths[doubtful]

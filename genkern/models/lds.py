@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from genkern.core import kalman_passes as core
 from genkern.core.draws import add_dynamics
+from genkern.core.kalman_paths import recount
 from genkern.core.kalman_roots import LOST, ROUNDED, log_densities, loss_of
 from genkern.models import lds_covariance
 from genkern.models.base import COORDINATES, Model, Statistics
@@ -158,9 +159,11 @@ class LDS(Model):
         """
         self._require_single("posterior")
         packed = self.pack(X)
-        beliefs, sums = core.posterior(self.systems(), packed.values, packed.offsets, n_jobs=n_jobs)
-        _refuse_singular(sums.failed)
+        systems = self.systems()
+        beliefs, sums = core.posterior(systems, packed.values, packed.offsets, n_jobs=n_jobs)
+        recount(sums, systems, packed.values, packed.offsets)
         _refuse_lost(sums.growth, sums.drift, ROUNDED)
+        _refuse_singular(sums.failed)
         means, covs, crosses = (np.split(part, packed.offsets[1:-1]) for part in beliefs)
         return list(zip(means, covs, [cross[:-1] for cross in crosses])) if pairs else list(zip(means, covs))
 
@@ -210,8 +213,9 @@ class LDS(Model):
         some = packed if size >= packed.n_objects else packed.take(slice(first, first + size))
         systems = (self[first : first + size] if self.shape else self).systems()
         sums = core.run(systems, some.values, some.offsets, n_jobs=n_jobs)
-        _refuse_singular(sums.failed, first)
+        recount(sums, systems, some.values, some.offsets)
         _refuse_lost(sums.growth, sums.drift, ROUNDED, first)
+        _refuse_singular(sums.failed, first)
         seen = np.add.reduceat((~np.isnan(some.values)).any(axis=1), some.offsets[:-1], dtype=np.int64)
         counts = np.stack([np.ones(some.n_objects), some.lengths - 1.0, seen], axis=1)
         blocks = dict(zip((*self._fields, "left", "seen", "seen_sum", "counts"), (*sums[4:], counts), strict=True))
@@ -376,7 +380,7 @@ def _refuse_lost(growth: Floats, drift: Floats, allowed: float = LOST, first: in
             "Take shorter series, subtract their level ('offset'), or leave unstable states out of the model."
         )
     raise ValueError(
-        f"LDS: object {first + i}: states that no observation tells apart grow beyond the noise so much that the "
-        f"log density would be off by some {loss[i]:.1g}, and {allowed:g} is allowed. Take shorter series, or "
-        "leave unstable states that are hardly seen out of the model."
+        f"LDS: object {first + i}: states that no observation tells apart (or that only rounding moves) grow "
+        f"beyond the noise so much that the log density would be off by some {loss[i]:.1g}, and {allowed:g} is "
+        "allowed. Take shorter series, or leave unstable states that are hardly seen, or never moved, out of the model."
     )
