@@ -24,10 +24,13 @@ def still(radius: float, first: float, move: float, mean: float, R: float = 0.1)
 
 def right_or_refused(ask: Any, expected: float, error: float) -> bool:
     """Say whether a value was given; it is then right."""
+    refusal = ""
     try:
         found = float(ask())
-    except ValueError as refusal:
-        assert "only rounding moves" in str(refusal) or "last bits change" in str(refusal)
+    except ValueError as error_:
+        refusal = str(error_)
+    if refusal:
+        assert "only rounding moves" in refusal or "last bits change" in refusal
         return False
     assert found == pytest.approx(expected, rel=1e-11, abs=error)
     return True

@@ -17,6 +17,7 @@ from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
 from genkern.core.kalman_paths import path_densities
 from genkern.core.kalman_roots import LOST, densities, factored, loss_of
+from genkern.core.switching_roots import every_path, log_weights
 from genkern.models.base import rebatch
 from genkern.models.draws import draw_paths
 from genkern.models.switching import SwitchingLDS
@@ -48,11 +49,12 @@ def all_paths(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> Floats
             f"all are summed up to {MAX_PAIRS}. Take fewer observations, or method='all-pairs', which draws {N_PATHS} "
             "paths of each model (positive semi-definite), or 'paired', the estimate of Jebara, Kondor & Howard (2004)."
         )
-    left, right = (_every_path(side.n_regimes, length) for side in (P, Q))
+    left, right = (every_path(side.n_regimes, length) for side in (P, Q))
 
     def value(p: SwitchingLDS, q: SwitchingLDS) -> float:
         logs = _path_kernel(p, q, how, length, _all_paths)
-        return _log_sum(logs + _log_weights(p, left)[:, None] + _log_weights(q, right))
+        weights = [log_weights(x.start, x.transitions, paths) for x, paths in ((p, left), (q, right))]
+        return _log_sum(logs + weights[0][:, None] + weights[1])
 
     return _each(P, Q, value)
 
@@ -195,22 +197,9 @@ def _regular(logs: Floats) -> Floats:
     return logs
 
 
-def _every_path(regimes: int, length: int) -> Ints:
-    """Return all paths (S^L, L)."""
-    codes, places = np.arange(regimes**length)[:, None], np.arange(length - 1, -1, -1)
-    return codes // regimes**places % regimes
-
-
-def _log_weights(model: SwitchingLDS, paths: Ints) -> Floats:
-    """Return the log probabilities (N,) of paths."""
-    with np.errstate(divide="ignore"):
-        logs = np.log(model.start)[paths[:, 0]]
-        return logs + np.log(model.transitions)[paths[:, :-1], paths[:, 1:]].sum(axis=1)
-
-
 def _all_paths(model: SwitchingLDS, length: int) -> Ints:
     """Return all paths of a model (S^L, L)."""
-    return _every_path(model.n_regimes, length)
+    return every_path(model.n_regimes, length)
 
 
 @lru_cache(maxsize=KEPT)

@@ -21,7 +21,7 @@ import numpy as np
 
 from genkern.core.jit import kernel
 from genkern.core.kalman import Floats, update
-from genkern.core.kalman_matrices import triangularise
+from genkern.core.kalman_matrices import copy, triangularise
 
 EPS = float(np.finfo(float).eps)
 AMPLIFIED = 100.0  # entries of powers of A up to which rounding errors stay what they are
@@ -64,6 +64,25 @@ def begin(counts):
     counts.growth[:] = 0.0
     counts.drift[:] = 0.0
     counts.most[:] = 0.0
+
+
+@kernel
+def recall(counts, errors, most):
+    """Take up counts where they were left: errors (2, n, n) of a belief, and most (2,)."""
+    copy(errors[0], counts.growth)
+    copy(errors[1], counts.drift)
+    for kind in range(2):
+        counts.most[kind] = most[kind]
+
+
+@kernel
+def leave(counts, errors, most):
+    """Write errors (2, n, n) of a belief, and most (2,)."""
+    n = len(counts.growth)
+    copy(counts.growth[:, :n], errors[0])
+    copy(counts.drift[:, :n], errors[1])
+    for kind in range(2):
+        most[kind] = counts.most[kind]
 
 
 @kernel
@@ -142,12 +161,15 @@ def counted_update(C, R, x, mean, cov, room, counts):
             counts.shares[c] = room.root[size, c] * room.root[size, c]
             size += 1
     condition(C, room.gain, counts)
+    large = False
     for i in range(n):
         counts.extra[i] = 0.0
         for c in range(d):
             for k in range(n):  # 1 - K C is known to some EPS K C only, however small it is
                 counts.extra[i] += EPS * (room.gain[i, c] * C[c, k]) ** 2 * counts.spread[k]
-    slip(counts.extra, counts)
+        large |= not counts.extra[i] <= cov[i, i]
+    if large:  # smaller ones are added with the next belief
+        slip(counts.extra, counts)
     return density
 
 

@@ -53,7 +53,7 @@ class Roots(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Where the filter works: mean (n,), factor (n, n), update (d + n, d + n), predict (n, 2 n), white (d,), gain (n, d)."""
+    """Where the filter works: mean (n,), factor (n, n), update (d + n, d + n), predict (n, 2 n), white (d,), gain."""
 
     mean: Floats
     factor: Floats

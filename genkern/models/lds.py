@@ -147,7 +147,7 @@ class LDS(Model):
             columns = [self[index].log_prob(packed, n_jobs) for index in np.ndindex(self.shape)]
             return np.stack(columns, axis=-1).reshape((-1, *self.shape))
         sums = log_densities(self.systems(), packed.values, packed.offsets, n_jobs=n_jobs)
-        _refuse_lost(sums.growth, sums.drift)
+        refuse_lost(sums.growth, sums.drift)
         _refuse_singular(sums.failed)
         return sums.log_prob
 
@@ -162,7 +162,7 @@ class LDS(Model):
         systems = self.systems()
         beliefs, sums = core.posterior(systems, packed.values, packed.offsets, n_jobs=n_jobs)
         recount(sums, systems, packed.values, packed.offsets)
-        _refuse_lost(sums.growth, sums.drift, ROUNDED)
+        refuse_lost(sums.growth, sums.drift, ROUNDED)
         _refuse_singular(sums.failed)
         means, covs, crosses = (np.split(part, packed.offsets[1:-1]) for part in beliefs)
         return list(zip(means, covs, [cross[:-1] for cross in crosses])) if pairs else list(zip(means, covs))
@@ -214,7 +214,7 @@ class LDS(Model):
         systems = (self[first : first + size] if self.shape else self).systems()
         sums = core.run(systems, some.values, some.offsets, n_jobs=n_jobs)
         recount(sums, systems, some.values, some.offsets)
-        _refuse_lost(sums.growth, sums.drift, ROUNDED, first)
+        refuse_lost(sums.growth, sums.drift, ROUNDED, first)
         _refuse_singular(sums.failed, first)
         seen = np.add.reduceat((~np.isnan(some.values)).any(axis=1), some.offsets[:-1], dtype=np.int64)
         counts = np.stack([np.ones(some.n_objects), some.lengths - 1.0, seen], axis=1)
@@ -366,7 +366,7 @@ def _refuse_singular(failed: NDArray[np.int64], first: int = 0) -> None:
         )
 
 
-def _refuse_lost(growth: Floats, drift: Floats, allowed: float = LOST, first: int = 0) -> None:
+def refuse_lost(growth: Floats, drift: Floats, allowed: float = LOST, first: int = 0, who: str = "LDS") -> None:
     """Raise for the first series whose density the filter cannot tell, or the last bits of its own observations."""
     loss, rounding = loss_of(growth), loss_of(np.zeros_like(drift), drift)
     wrong = np.flatnonzero(~((loss <= allowed) & (rounding <= ROUNDED)))
@@ -375,12 +375,12 @@ def _refuse_lost(growth: Floats, drift: Floats, allowed: float = LOST, first: in
     i = wrong[0]
     if loss[i] <= allowed:
         raise ValueError(
-            f"LDS: object {first + i}: its observations, or what the model expects of them, grow beyond the noise so "
+            f"{who}: object {first + i}: its observations, or what the model expects of them, grow beyond the noise so "
             f"much that their last bits change the log density by some {rounding[i]:.1g}, and {ROUNDED:g} is allowed. "
             "Take shorter series, subtract their level ('offset'), or leave unstable states out of the model."
         )
     raise ValueError(
-        f"LDS: object {first + i}: states that no observation tells apart (or that only rounding moves) grow "
+        f"{who}: object {first + i}: states that no observation tells apart (or that only rounding moves) grow "
         f"beyond the noise so much that the log density would be off by some {loss[i]:.1g}, and {allowed:g} is "
         "allowed. Take shorter series, or leave unstable states that are hardly seen, or never moved, out of the model."
     )
