@@ -104,8 +104,8 @@ def walk_objects_up(data, members, tree, rooms, masses, sums):
 def walk_down(regimes, p, x, tree, rooms, failed, lost):
     """Return the log of the summed weights of all leaves, as that of the largest and the rest, which are to be added.
 
-    It is NaN if an innovation covariance is singular, at the step ``failed``. The sum has too few digits to divide by. ``lost`` (2,) takes what
-    the paths have lost.
+    It is NaN if an innovation covariance is singular, at the step ``failed``. The sum has too few digits to divide by.
+    ``lost`` (2,) takes what the paths have lost.
     """
     length, count = len(x), regimes.start.shape[1]
     top, total = -np.inf, 0.0
