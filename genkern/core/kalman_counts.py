@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genkern.core.jit import kernel
 from genkern.core.kalman import Floats, update
@@ -45,10 +46,11 @@ class Counts(NamedTuple):
 
 def counts_of(n: int, d: int) -> Counts:
     """Return Counts of a belief without errors."""
-    return Counts(*map(np.zeros, ((n, 2 * n), (n, 2 * n), 2, (2, d), d, n, n, (n, n))))
+    shapes = ((n, 2 * n), (n, 2 * n), (2,), (2, d), (d,), (n,), (n,), (n, n))
+    return Counts(*(np.zeros(shape) for shape in shapes))
 
 
-def amplifies(A: Floats, length: int) -> np.ndarray:
+def amplifies(A: Floats, length: int) -> NDArray[np.bool_]:
     """Flag matrices (P, n, n) some power of which, up to ``length``, makes much of a rounding error."""
     high, power, steps = np.abs(A).max(axis=(1, 2)), A, 1
     with np.errstate(all="ignore"):

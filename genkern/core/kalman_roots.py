@@ -55,13 +55,13 @@ class Roots(NamedTuple):
 class Work(NamedTuple):
     """Where the filter works: mean (n,), factor (n, n), update (d + n, d + n), predict (n, 2 n), white (d,), gain."""
 
+    counts: Counts
     mean: Floats
     factor: Floats
     update: Floats
     predict: Floats
     white: Floats
     gain: Floats
-    counts: Counts
 
 
 def roots_of(covs: Floats) -> tuple[Floats, Floats]:
@@ -122,7 +122,7 @@ def densities(roots: Roots, paths: Ints, values: Floats) -> tuple[Floats, Floats
     d, n = roots.C.shape[1:]
     table = np.zeros((len(paths), 2))
     shapes = ((n,), (n, n), (d + n, d + n), (n, 2 * n), (d,), (n, d))
-    _densities(roots, paths, values, Work(*map(np.empty, shapes), counts_of(n, d)), table)
+    _densities(roots, paths, values, Work(counts_of(n, d), *(np.empty(shape) for shape in shapes)), table)
     return table[:, 0], EPS * table[:, 1]
 
 

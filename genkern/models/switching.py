@@ -181,7 +181,7 @@ class SwitchingLDS(Model):
         check_int(runs, "runs", "SwitchingLDS.estimate_log_prob", 2)
         seed = int(self.digest[:15], 16) if rng is None else int(np.random.default_rng(rng).integers(2**62))
         log_prob, error, failed, lost = estimate(self.regimes(), self.pack(X), n, runs, seed, n_jobs)
-        refuse_lost(*lost.T, LOST, who="SwitchingLDS")
+        refuse_lost(lost[:, 0], lost[:, 1], who="SwitchingLDS")
         _refuse_singular(failed)
         return log_prob, error
 
@@ -291,7 +291,8 @@ class SwitchingLDS(Model):
         sums = enumerate_paths(regimes, packed.values, packed.offsets, derivatives, n_jobs)
         if not derivatives:
             mend(sums, regimes, packed.values, packed.offsets)
-        refuse_lost(*sums.lost.T, ROUNDED if derivatives else LOST, first, "SwitchingLDS")
+        allowed = ROUNDED if derivatives else LOST
+        refuse_lost(sums.lost[:, 0], sums.lost[:, 1], allowed, first, "SwitchingLDS")
         _refuse_singular(sums.failed, first)
         return sums
 
