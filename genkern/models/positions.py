@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from genkern.core.hmm_positions import position_gradients
+from genkern.core.kalman_roots import LOST
 from genkern.models.base import Statistics
 from genkern.models.factorial import FactorialHMM
 from genkern.models.factorial_positions import position_blocks
@@ -260,7 +261,11 @@ def _periodic(model: PeriodicChain, packed: Packed) -> Iterator[Statistics]:
 
 @position_statistics.register
 def _lds(model: LDS, packed: Packed) -> Iterator[Statistics]:
+    model.statistics(packed)  # refuses where derivatives are lost
     logs, blocks = position_derivatives(model.systems(), packed.values)
+    if not abs(logs.sum() - model.log_prob(packed)[0]) <= LOST:  # that of a filter which takes more care
+        found = changes(lambda beginnings: {"logs": model.log_prob(beginnings)}, packed, 1)
+        logs = np.concatenate([part["logs"] for part in found])
     yield Statistics(model, logs, np.ones(packed.n_points, np.int64), blocks)
 
 
