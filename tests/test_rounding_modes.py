@@ -104,3 +104,11 @@ def test_counts_are_about_the_errors(radius: float) -> None:
         scale = 1.0 + abs(logs[0])
         assert abs(logs[0] - exact_log_prob(model, x)) < 10.0 * loss * scale + 1e-13 * scale
         assert loss < 1e-9
+
+
+def test_an_object_does_not_notice_the_length_of_its_neighbours() -> None:
+    model = still(3.0, 2.0**-40, 0.0, 1.0)
+    (x,) = still(0.5, 2.0**-40, 0.0, 1.0).sample(1, length=11, rng=0)
+    for length in range(3, 11):
+        alone = model.log_prob([x[:length]])[0]
+        assert model.log_prob([x[:length], x[:11]])[0] == alone == model.log_prob([x[:2], x[:length]])[1]

@@ -49,12 +49,15 @@ def recount(sums: Sums, systems: Systems, values: Floats, offsets: Ints) -> None
 
     The passes over eight series at a time count what cancels in single steps.
     """
-    flags = amplifies(systems.A, int(np.diff(offsets).max())) | _diffuse(systems)
-    for i in np.flatnonzero(np.broadcast_to(flags, len(sums.growth))):
-        own = Systems(*(part[i : i + 1] if len(part) > 1 else part for part in systems))
-        x = values[None, offsets[i] : offsets[i + 1]] - own.offset
-        _, growth, drift = path_densities(own, np.zeros(x.shape[:2], np.int64), x)
-        sums.growth[i], sums.drift[i] = max(sums.growth[i], growth[0]), max(sums.drift[i], drift[0])
+    lengths, diffuse = np.diff(offsets), _diffuse(systems)
+    for length in np.unique(lengths):
+        flags = np.broadcast_to(diffuse | amplifies(systems.A, length), len(lengths))
+        members = np.flatnonzero(flags & (lengths == length))
+        owners = members if len(systems.A) > 1 else np.zeros_like(members)
+        x = values[offsets[members, None] + np.arange(length)] - systems.offset[owners, None]
+        _, growth, drift = path_densities(systems, np.repeat(owners[:, None], length, axis=1), x)
+        sums.growth[members] = np.maximum(sums.growth[members], growth)
+        sums.drift[members] = np.maximum(sums.drift[members], drift)
 
 
 def _diffuse(systems: Systems) -> NDArray[np.bool_]:
