@@ -113,9 +113,11 @@ def splice_task(fast: bool, n_jobs: int) -> Task:
         ]
     )
     linear = recipes.fisher_svm(n_jobs=n_jobs).set_params(fisher__estimator=aligned)
+    # Models that find little to hold on to creep for thousands of steps; a looser end changes nothing here.
+    few = HMMEstimator(4, tol=1e-4, random_state=0, n_jobs=n_jobs)
     contenders = [
-        Contender(blind, "plug-in HMM, 4 states", PlugInClassifier(HMMEstimator(4, n_jobs=n_jobs))),
-        Contender(blind, "Fisher score, HMM of 4 states", recipes.fisher_svm(4, n_jobs=n_jobs)),
+        Contender(blind, "plug-in HMM, 4 states", PlugInClassifier(few)),
+        Contender(blind, "Fisher score, HMM of 4 states", recipes.fisher_svm().set_params(fisher__estimator=few)),
         Contender(blind, "product kernel of HMMs, 2 states each", recipes.product_svm(2, n_jobs=n_jobs)),
         Contender(blind, "mean map kernel of HMMs, 2 states each", recipes.meanmap_svm(2, n_jobs=n_jobs)),
         Contender(blind, "spectrum, words of 5 letters", recipes.spectrum_svm(5, alphabet="dna")),
