@@ -17,7 +17,7 @@ from genkern.embed.block_normalizer import BlockNormalizer
 from genkern.embed.cross_fit import CrossFit
 from genkern.embed.log_odds import LogOddsWeights
 from genkern.embed.multi_scale import MultiScale
-from genkern.embed.positions import as_vector, knows_positions, position_features, share
+from genkern.embed.positions import as_vector, share
 from genkern.embed.standardize import Standardize
 from genkern.embed.turns import Turns
 from genkern.embed.unit_trace import UnitTrace
@@ -76,7 +76,7 @@ def embeds(step: Any) -> bool:
         return any(embeds(inner) for _, inner in step.transformer_list)
     if isinstance(step, BlockNormalizer | CrossFit):
         return embeds(step.embedding_)
-    return isinstance(step, MultiScale) or knows_positions(step)
+    return isinstance(step, MultiScale) or hasattr(step, "position_features")
 
 
 def look(step: Any, state: Seen) -> Seen:
@@ -123,7 +123,7 @@ def advance(step: Any, state: Any) -> Any:
     :math:`v_j` are multiplied by :math:`(f_j(v) - f_j(0)) / v_j`. Of other steps no terms are known.
     """
     if isinstance(state, Seen):
-        if knows_positions(step):
+        if hasattr(step, "position_features"):
             return _embed(step, state)
         row = step.transform(state.X)
         if getattr(row, "ndim", 0) != 2:
@@ -140,10 +140,8 @@ def advance(step: Any, state: Any) -> Any:
 
 def _embed(step: Any, state: Seen) -> Traced:
     """Take an object through an embedding that knows what its positions add."""
-    row, terms = step.transform(state.X), position_features(step, state.X)
-    if terms is None:
-        terms = sparse.csr_array((0, row.shape[1]))
-    elif state.reads is not None:
+    row, terms = step.transform(state.X), step.position_features(state.X)
+    if state.reads is not None:
         terms = state.reads @ terms
     return Traced(row, sparse.csr_array(terms), _names(step, None, row.shape[1]))
 
@@ -196,10 +194,8 @@ def _(step: BlockNormalizer, state: Any) -> Traced:
 
 @advance.register
 def _(step: CrossFit, state: Any) -> Traced:
-    row = as_vector(step.transform(state[0]))
-    # a training object has the features of the embedding that was fitted without its fold
-    parts = (advance(embedding, state) for embedding in (step.embedding_, *step.fold_embeddings_))
-    found: Traced = next(part for part in parts if np.allclose(as_vector(part.row), row, rtol=1e-9, atol=0.0))
+    (embedding,) = step.embeddings_of(state[0])
+    found: Traced = advance(embedding, state)
     return found
 
 

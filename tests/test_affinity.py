@@ -15,11 +15,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from genkern.affinities import Affinity, Expected, Jeffreys, PairError, Power, affinity, gaussian, hmm, resolvent
 from genkern.core import products
 from genkern.core.pairs import PairSide
-from genkern.models.base import rebatch
 from genkern.models.categorical import Categorical
 from genkern.models.factorial import FactorialHMM
 from genkern.models.gaussian import Gaussian
 from genkern.models.hmm import HMM
+from genkern.models.value import rebatch
 
 IDS = [repr(how) for how in oracle.HOWS]
 KINDS = ("isotropic", "diagonal", "full")

@@ -325,7 +325,7 @@ def by_beginnings(model, x):
 
 
 def by_position(model, x):
-    parts = list(positions.position_statistics(model, model.pack([x])))
+    parts = list(model.position_statistics(model.pack([x])))
     return np.concatenate([p.log_prob for p in parts]), np.concatenate([model.gradient(p, "raw") for p in parts])
 
 
@@ -359,7 +359,7 @@ def test_log_probabilities_of_a_periodic_chain_follow_the_beginnings(order):
     logs, _ = by_position(model, x)
     beginnings = model.log_prob([x[: t + 1] for t in range(len(x))])
     np.testing.assert_allclose(np.cumsum(logs), beginnings, rtol=1e-11)
-    parts = positions.position_statistics(model, model.pack([x]))
+    parts = model.position_statistics(model.pack([x]))
     slopes = sum(model.gradient(part, "softmax").sum(axis=0) for part in parts)
     np.testing.assert_allclose(slopes[3:], model.log_prob_grad([x])[0][3:], rtol=1e-9, atol=1e-9)
 

@@ -66,9 +66,13 @@ from genkern.core.hmm_positions import position_gradients
 from genkern.datasets import load_splice_junctions
 from genkern.embed import ScaleSeries
 from genkern.embed.cross_fit import CrossFit
-from genkern.embed.positions import as_vector, position_features
+from genkern.embed.positions import as_vector
 
 RNG = np.random.default_rng(7)
+
+
+def position_features(embedding, X):
+    return embedding.position_features(X)
 
 
 def rows(*shape: int) -> np.ndarray:
@@ -171,8 +175,7 @@ def test_states_that_are_certain_though_others_are_incomparably_more_likely() ->
 @pytest.mark.parametrize("name", list(SYMBOL_MODELS))
 def test_log_probabilities_of_positions_are_those_of_beginnings(name: str) -> None:
     model, x = SYMBOL_MODELS[name], SYMBOLS[0]
-    packed = model.pack([x], False) if name in ("categorical", "mixture") else model.pack([x])
-    logs = np.concatenate([found.log_prob for found in model_positions.position_statistics(model, packed)])
+    logs = np.concatenate([found.log_prob for found in model.position_statistics(model.pack([x]))])
     open_end = HMM(model.start, LEFT_RIGHT, model.emissions) if name == "hmm with end" else model
     if name != "hmm with stop":
         beginnings = open_end.log_prob([x[: t + 1] for t in range(len(x))])

@@ -79,7 +79,7 @@ def test_extreme_members_have_the_density_of_scipy(name):
 def test_own_log_density_takes_each_objects_members(name):
     rng = np.random.default_rng(3)
     stack = random_family(rng, name, (2, 3))
-    packed = stack.pack([random_points(rng, name, 4), random_points(rng, name, 5)], sequences=True)
+    packed = stack.pack_sequences([random_points(rng, name, 4), random_points(rng, name, 5)])
     own = stack.own_log_density(packed)
     np.testing.assert_array_equal(own[:4], stack[0].log_density(packed.values[:4]))
     np.testing.assert_array_equal(own[4:], stack[1].log_density(packed.values[4:]))

@@ -16,7 +16,7 @@ from genkern import (
     check_objects,
     check_score,
 )
-from genkern.models.base import Model
+from genkern.models.value import Value
 from tests.cases import point_density, random_leaf, random_sequence
 
 FAMILIES = ("categorical", "isotropic", "diagonal", "full")
@@ -36,7 +36,7 @@ def test_own_log_density_takes_each_objects_members(family):
     rng = np.random.default_rng(1)
     stack = random_leaf(rng, family, (2, 3))
     X = [random_sequence(rng, family, 4), random_sequence(rng, family, 5)]
-    packed = stack.pack(X, sequences=True)
+    packed = stack.pack_sequences(X)
     if family == "categorical":
         evidence = stack.evidence(packed)
         own = np.log(evidence.table.reshape(2, 3, 3)[np.repeat([0, 1], [4, 5]), packed.values])
@@ -222,7 +222,7 @@ def test_values_are_frozen_equal_by_content_and_pickle(family):
                 assert not value.flags.writeable
     with pytest.raises(AttributeError, match="cannot be changed"):
         leaf.mean = 0
-    assert Model.stack.__func__(type(leaf), [leaf[0], leaf[1]]) == leaf
+    assert Value.stack.__func__(type(leaf), [leaf[0], leaf[1]]) == leaf
     assert leaf.unstack() == [leaf[0], leaf[1]]
     assert leaf[0].unstack()[2] == leaf[0, 2]
     with pytest.raises(TypeError, match="no len"):

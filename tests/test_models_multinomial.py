@@ -335,7 +335,7 @@ def test_fit_each_with_a_store_knows_sparse_rows_by_content():
     models_ = FitEach(MultinomialEstimator(), store=store).fit_transform(X)
     assert models_ == MultinomialEstimator().fit_each(X)
     order = np.arange(X.shape[0])[::-1]
-    packed = MultinomialEstimator().pack(X, sequences=False)
+    packed = MultinomialEstimator().pack(X)
     assert object_digests(packed.take(order)) == object_digests(packed)[::-1]
     assert len(set(object_digests(packed))) == len({tuple(row) for row in X.toarray()})
     assert FitEach(MultinomialEstimator(), store=store).fit(X).transform(X[order]) == models_[::-1]
@@ -350,7 +350,7 @@ def test_the_callers_matrix_is_not_changed():
         np.testing.assert_array_equal(old, new)
     pack = MultinomialEstimator().pack
     clean = scipy.sparse.csr_array(X.toarray())
-    assert object_digests(pack(X, sequences=False)) == object_digests(pack(clean, sequences=False))
+    assert object_digests(pack(X)) == object_digests(pack(clean))
 
 
 def test_objects_without_counts_are_uniform():

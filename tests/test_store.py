@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from genkern import FitEach, MarkovChainEstimator
-from genkern.models.base import Model
+from genkern.models.value import Value
 from genkern.objects import as_alphabet
 from genkern.serialize import _classes
 from genkern.store import Store, make_key
@@ -311,7 +311,7 @@ def test_damaged_files_are_computed_again(tmp_path, damage):
     assert Store(tmp_path).get(key) == [3]
 
 
-class Gone(Model):
+class Gone(Value):
     _fields = ("x",)
 
     def __init__(self, x):

@@ -8,11 +8,11 @@ import numpy as np
 
 from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import affinity
-from genkern.models.base import rebatch
 from genkern.models.bayes_net import BayesNet
 from genkern.models.bayes_net_rows import Rows, sweep
 from genkern.models.graph import Graph
 from genkern.models.hmm import HMM
+from genkern.models.value import rebatch
 from genkern.validation import Floats
 
 CHUNK = 1 << 21  # parameters of pairs at a time

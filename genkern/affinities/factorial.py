@@ -11,9 +11,9 @@ from genkern.affinities.hmm import MEAN_MAP, PRODUCT, state_pair_recursion
 from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.mean_field import Chains, Coupling, beliefs_of, collapsed_bound, joint_bound
 from genkern.affinities.registry import affinity
-from genkern.models.base import rebatch
 from genkern.models.factorial import FactorialHMM
 from genkern.models.hmm import HMM
+from genkern.models.value import rebatch
 from genkern.validation import Floats
 
 MAX_PAIRS = 1 << 20  # pairs of joint states up to which the exact recursion runs

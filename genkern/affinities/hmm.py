@@ -16,8 +16,8 @@ from genkern.affinities.rules import PairError
 from genkern.core.pairs import LANES, PairSide, pair_log, pair_log_factors, pair_log_values
 from genkern.core.pairs_plain import pair_log_plain
 from genkern.core.products import inner_products
-from genkern.models.base import rebatch
 from genkern.models.hmm import HMM
+from genkern.models.value import rebatch
 from genkern.validation import Floats
 
 CHUNK = 1 << 20  # pairs of states at a time, each of which costs one elementary kernel value

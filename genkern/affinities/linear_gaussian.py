@@ -14,10 +14,10 @@ from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
 from genkern.core.kalman_passes import run
 from genkern.core.kalman_roots import log_densities, loss_of
-from genkern.models.base import rebatch
 from genkern.models.gaussian import Gaussian
 from genkern.models.lds import LDS
 from genkern.models.linear_gaussian_net import LinearGaussianNet
+from genkern.models.value import rebatch
 from genkern.validation import Floats
 
 CHUNK = 1 << 21  # numbers at a time, of all pairs' systems and observations

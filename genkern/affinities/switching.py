@@ -17,9 +17,9 @@ from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
 from genkern.core.kalman_roots import LOST, densities, factored, loss_of
 from genkern.core.switching_pairs import densities_at_zero
-from genkern.models.base import rebatch
 from genkern.models.draws import draw_paths
 from genkern.models.switching import SwitchingLDS
+from genkern.models.value import rebatch
 from genkern.validation import Floats
 
 Ints = NDArray[np.int64]

@@ -12,10 +12,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.affinities.collection import Collection, Group, as_collection
-from genkern.embed.characteristic_functions import Complexes, characteristic, load, space, variances
-from genkern.models.base import rebatch
-from genkern.models.hmm import HMM
-from genkern.models.leaf import Leaf
+from genkern.models.base import Model
+from genkern.models.characteristic import Complexes, EmittingChain, Waves
 from genkern.models.streams import seed_of
 from genkern.validation import Floats, check_bool, check_int, check_number
 
@@ -128,7 +126,7 @@ class CharacteristicFeatures(TransformerMixin, BaseEstimator):
         models = self._collect(X)
         self._kind = _kind(models.groups[0].stack)
         self._match(models)
-        damping = 2.0 * np.median(np.concatenate([variances(_leaf(stack)) for stack, _ in models.groups]), axis=0)
+        damping = 2.0 * np.median(np.concatenate([_waves(stack).damping for stack, _ in models.groups]), axis=0)
         rng = np.random.default_rng(seed_of(self.random_state))
         drawn = rng.standard_normal((length, self.n_components // 2, self._kind[0]))
         self.frequencies_ = np.sqrt(lam / (1.0 + lam * damping)) * drawn
@@ -184,13 +182,13 @@ class CharacteristicFeatures(TransformerMixin, BaseEstimator):
                 f"{models.shape}; put a single model into a list."
             )
         for stack, places in models.groups:
-            if not isinstance(stack, HMM | Leaf):
+            if not isinstance(stack, Model) or stack.as_chain() is None:
                 raise TypeError(
                     f"CharacteristicFeatures: expected hidden Markov models or leaf families. Got "
                     f"{type(stack).__name__} at index {places[0]}; convert chains by to_hmm(), or use "
                     "Gram(MeanMap(...))."
                 )
-            if isinstance(stack, HMM) and self.length is None:
+            if stack.has_steps and self.length is None:
                 raise ValueError(
                     "CharacteristicFeatures: hidden Markov models need length=, the number of observations to compare. "
                     "Try a small one, such as 10."
@@ -210,9 +208,8 @@ class CharacteristicFeatures(TransformerMixin, BaseEstimator):
 
     def _parts(self, group: Group) -> list[tuple[Any, NDArray[np.int64]]]:
         """Return a stack in pieces of bounded work space."""
-        leaf = _leaf(group.stack)
-        states = math.prod(leaf.shape[1:])
-        size = max(1, NUMBERS // (self.frequencies_.shape[1] * states * load(leaf)))
+        states = _chain(group.stack).start.shape[1]
+        size = max(1, NUMBERS // (self.frequencies_.shape[1] * states * _waves(group.stack).load))
         return [(group.stack[i : i + size], group.places[i : i + size]) for i in range(0, len(group.places), size)]
 
     def _features(self, stack: Any, places: NDArray[np.int64]) -> Floats:
@@ -249,11 +246,7 @@ def log_characteristic(stack: Any, frequencies: Floats) -> tuple[Complexes, Floa
     As numbers (a, D) and logarithms (a, D) of factors, which grow with L; the numbers are kept near one by powers of
     two.
     """
-    if isinstance(stack, HMM):
-        leaf, start, steps, final = stack.emissions, stack.start, stack.transitions, stack.final
-    else:
-        a = len(stack)
-        leaf, start, steps, final = rebatch(stack, (a, 1)), np.ones((a, 1)), np.ones((a, 1, 1)), None
+    leaf, start, steps, final = _chain(stack)
     turned = np.ascontiguousarray(steps.swapaxes(1, 2))
     (a, n), count = start.shape, frequencies.shape[1]
     paths = np.repeat(start.astype(np.complex128)[..., None], count, axis=2)
@@ -261,7 +254,7 @@ def log_characteristic(stack: Any, frequencies: Floats) -> tuple[Complexes, Floa
     for t, waves in enumerate(frequencies):
         if t > 0 and n > 1:
             paths = (turned @ paths.view(np.float64)).view(np.complex128)
-        factors, heights = characteristic(leaf, waves)
+        factors, heights = leaf.characteristic(waves)
         if heights is not None:
             # Of states that no path has reached, the factor may be too large.
             top = np.where(paths != 0, heights, -np.inf).max(axis=1)
@@ -276,11 +269,28 @@ def log_characteristic(stack: Any, frequencies: Floats) -> tuple[Complexes, Floa
     return (paths if final is None else final[..., None] * paths).sum(axis=1), logs
 
 
-def _leaf(stack: Any) -> Any:
-    """Return emissions, or the stack itself if it is no chain."""
-    return stack.emissions if isinstance(stack, HMM) else stack
+def _chain(stack: Any) -> EmittingChain:
+    """Return a stack of batch (a,) as chains that emit."""
+    chain: EmittingChain = stack.as_chain()
+    return chain
+
+
+def _waves(stack: Any) -> Waves:
+    """Return what is known of the frequencies of what a stack emits, refusing unknown families."""
+    leaf = _chain(stack).emissions
+    found: Waves | None = leaf.waves()
+    if found is None:
+        part = getattr(leaf, "components", leaf)
+        raise TypeError(
+            f"CharacteristicFeatures: there is no characteristic function for {type(part).__name__}. It knows "
+            "Gaussian, Categorical, Bernoulli and KDE, Mixture of these, and HMM over all of them; for others take "
+            "Gram(MeanMap(...))."
+        )
+    return found
 
 
 def _kind(stack: Any) -> tuple[Any, ...]:
     """Return what models must share to be compared: the dimension, the alphabet, and whether they stop."""
-    return *space(_leaf(stack)), isinstance(stack, HMM) and stack.stop is not None
+    chain = _chain(stack)
+    stops = chain.final is not None and getattr(stack, "stop", None) is not None
+    return _waves(stack).dimension, getattr(chain.emissions, "alphabet", None), stops

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from genkern.embed.packing import allows_nan, check_estimator_of_models, pack_for
+from genkern.embed.packing import allows_nan, check_estimator_of_models
 from genkern.models.base import Model
 from genkern.models.class_mixture import ClassMixture
 from genkern.models.estimator import ModelEstimator
@@ -46,7 +46,7 @@ def fit_class_models(estimator: Any, X: Any, y: Any, priors: Any, who: str) -> C
 def _fit_each_class(estimator: ModelEstimator, X: Any, y: Any, priors: Any, who: str) -> ClassMixture:
     """Return a model fitted to the objects of each class."""
     labels = check_labels(y, who)
-    packed = pack_for(estimator, X)
+    packed = estimator.pack(X)
     check_consistent_length(X, labels)
     classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     shares = _check_priors(priors, classes, counts, who)

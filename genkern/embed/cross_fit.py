@@ -154,7 +154,21 @@ class CrossFit(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "embedding_")
         remember_width(self, X, reset=False)
-        return self._embed(X, np.array([self._fold_of.get(content, NEW) for content in _contents(X)]))
+        return self._embed(X, self._folds(X))
+
+    def embeddings_of(self, X: Any) -> list[Any]:
+        """Return the embedding that each object is transformed by: for a training object, one that has not seen it.
+
+        Parameters
+        ----------
+        X : list of n objects, or matrix of n rows
+        """
+        check_is_fitted(self, "embedding_")
+        return [self._of_fold(fold) for fold in self._folds(X).tolist()]
+
+    def _folds(self, X: Any) -> Ints:
+        """Return the fold of each object, ``NEW`` for those that are no training objects."""
+        return np.array([self._fold_of.get(content, NEW) for content in _contents(X)])
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the embedding's features.

@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from genkern.core.empirical import gapped_features, patterns, refuse_missing, tensor_features
 from genkern.embed.blocks import gather, stream
+from genkern.embed.positions import word_terms
 from genkern.embed.random_features import draw_waves, fourier_features
 from genkern.embed.spectrum import DENSE_WORDS
-from genkern.embed.states import sum_pieces
+from genkern.models.states import sum_pieces
 from genkern.objects import Packed, check_objects, pack_series, pack_symbols, remember_width
 from genkern.validation import Floats, begin_fit, check_int, check_number, check_option
 
@@ -232,6 +233,18 @@ class EmpiricalMeanMap(TransformerMixin, BaseEstimator):
                 f"smaller order, or the kernel, which needs no features: Gram(EmpiricalMean({self.order}, {self.lam}))."
             )
         return chosen[0]
+
+    def position_features(self, X: Any) -> Any:
+        """Return what each position of one object adds to its features, a sparse array (T, p).
+
+        Parameters
+        ----------
+        X : list of one object
+        """
+        packed = check_objects(X, alphabet=self.alphabet_, who="EmpiricalMeanMap")
+        offsets = np.arange(self.order + 1)
+        terms = word_terms(self.transform, packed, offsets, self.n_features_out_)
+        return sparse.csr_array(terms / max(packed.n_points - self.order, 1))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

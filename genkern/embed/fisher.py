@@ -8,17 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.embed.blocks import blas, stream
 from genkern.embed.class_models import fit_models, takes_nan
 from genkern.embed.enumeration import exact_scores
-from genkern.embed.packing import pack_for
-from genkern.embed.score_blocks import layout_of, scores_of
+from genkern.embed.score_blocks import layout_of, scores_from, scores_of
 from genkern.embed.whitening import Root, Roots, inverse_scale, moment_root, restrict, root_of, whitener_of
 from genkern.models.base import COORDINATES
-from genkern.models.information import complete_information
 from genkern.objects import Packed, remember_width
 from genkern.validation import Floats, check_number, check_option
 
@@ -155,7 +154,7 @@ class FisherScore(TransformerMixin, BaseEstimator):
         self._layout = layout_of(self.model_, self.blocks)
         self.blocks_ = self._layout.blocks
         self.n_features_out_ = len(self._layout.source)
-        self.whitener_ = whitener_of(self._roots(pack_for(self.model_, X)))
+        self.whitener_ = whitener_of(self._roots(self.model_.pack(X)))
         if self.whitener_.is_zero:
             warnings.warn(
                 "FisherScore: the model has no information about its parameters, so all features are zero. Is "
@@ -178,7 +177,7 @@ class FisherScore(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "whitener_")
         remember_width(self, X, reset=False)
-        packed = pack_for(self.model_, X)
+        packed = self.model_.pack(X)
         features = np.zeros((packed.n_objects, self.n_features_out_))
         with blas().limit(limits=1, user_api="blas"):
             for part, scores in self._scores(packed):
@@ -225,7 +224,7 @@ class FisherScore(TransformerMixin, BaseEstimator):
         if self.information in ("empirical", "exact"):
             with blas().limit(limits=1, user_api="blas"):
                 return [(own, self._root_of_scores(packed, own)), *visits]
-        pairs = complete_information(self.model_, packed.lengths, self.coordinates)
+        pairs = self.model_.information(packed.lengths, self.coordinates)
         kept = restrict(pairs, source, len(self._layout.names))
         if self.information == "diagonal":
             return [*((index, inverse_scale(block.diagonal())) for index, block in kept), *visits]
@@ -250,6 +249,22 @@ class FisherScore(TransformerMixin, BaseEstimator):
 
         power = LENGTH_POWER[self.length_norm]
         return stream(work, packed, len(self._layout.names), self.n_jobs)
+
+    def position_features(self, X: Any) -> Any:
+        """Return what each position of one object adds to its features, a sparse array (T, p).
+
+        Parameters
+        ----------
+        X : list of one object
+        """
+        model, packed, rows = self.model_, self.model_.pack(X), []
+        scale = packed.lengths[0] ** LENGTH_POWER[self.length_norm]
+        for found in model.position_statistics(packed):
+            scores = scores_from(model, found, self.coordinates, self._layout.source) / scale
+            features = np.zeros(scores.shape)
+            self.whitener_.apply(scores, out=features)
+            rows.append(sparse.csr_array(features))
+        return sparse.vstack(rows, format="csr")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

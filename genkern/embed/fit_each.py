@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from genkern.embed.packing import allows_nan, check_estimator_of_models, pack_for
+from genkern.embed.packing import allows_nan, check_estimator_of_models
 from genkern.objects import object_digests, remember_width
 from genkern.store import Store, make_key
 from genkern.validation import begin_fit
@@ -84,7 +84,7 @@ class FitEach(TransformerMixin, BaseEstimator):
             raise TypeError(f"FitEach: 'store' must be a Store or None. Got {type(self.store).__name__}.")
         begin_fit(self, X, y)
         resolved = clone(check_estimator_of_models(self.estimator, "FitEach").resolve(X))
-        packed = pack_for(resolved, X)
+        packed = resolved.pack(X)
         self._event = packed.values.shape[1:]
         self.median_length_ = int(np.median(packed.lengths))
         self.estimator_ = resolved
@@ -103,7 +103,7 @@ class FitEach(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "estimator_")
         remember_width(self, X, reset=False)
-        packed = pack_for(self.estimator_, X)
+        packed = self.estimator_.pack(X)
         if packed.values.shape[1:] != self._event:
             raise ValueError(
                 f"FitEach: objects must have {self._event[0]} channels, as in fit, for their models to be "

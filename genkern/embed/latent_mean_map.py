@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import warnings
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from scipy.special import pdtrc
 
-from genkern.embed.marginalized_points import expected_counts, refuse_missing, refuse_windows
+from genkern.embed.marginalized_points import refuse_missing, refuse_windows
 from genkern.embed.random_features import apply_root, draw_waves, fourier_features, taylor_features
-from genkern.embed.states import StateEmbedding, expected_states, flat_rows, indices, posteriors, state_counts
-from genkern.models.factorial import FactorialHMM
-from genkern.models.hmm import HMM
+from genkern.embed.states import StateEmbedding, States, state_counts
+from genkern.models.states import flat_rows, state_names
 from genkern.objects import Packed
 from genkern.validation import Floats, check_int, check_number, check_option
 
@@ -159,44 +158,44 @@ class LatentMeanMap(StateEmbedding):
             if packed.alphabet is not None:
                 refuse_windows(model, packed, "LatentMeanMap")
                 columns = packed.alphabet.symbols
-            names = [f"observations[{state},{column}]" for state in indices(sizes) for column in columns]
-        return names + [f"transitions[{pair}]" for pair in indices(sizes, 2) if self._steps(model)]
+            names = [f"observations[{state},{column}]" for state in state_names(sizes) for column in columns]
+        return names + [f"transitions[{pair}]" for pair in state_names(sizes, 2) if self._steps(model)]
 
     def _steps(self, model: Any) -> bool:
         """Say whether there are features of neighbouring states."""
-        return self.parts != "observations" and isinstance(model, HMM | FactorialHMM)
+        return self.parts != "observations" and bool(model.has_steps)
 
     def _load(self, model: Any, packed: Packed) -> int:
         return sum(state_counts(model, "LatentMeanMap")) + (0 if packed.alphabet is not None else self.n_components)
 
-    def _features(self, model: Any, packed: Packed) -> Floats:
-        values, sizes = cast(Any, packed.values), state_counts(model, "LatentMeanMap")
-        if issparse(values):
-            packed = packed._replace(values=values.toarray())
-        parts: list[Floats] = []
+    def _needs(self, model: Any, packed: Packed) -> set[str]:
+        needs = {"steps"} if self._steps(model) else set()
+        return needs if self.parts == "transitions" else needs | {"symbols" if packed.alphabet is not None else "gamma"}
+
+    def _features(self, model: Any, states: States) -> Floats:
+        sizes, parts = state_counts(model, "LatentMeanMap"), []
         if self.parts != "transitions":
-            means = self._observed(model, packed)
+            means = self._observed(states)
             for chain in np.split(means, np.cumsum(sizes)[:-1], axis=1):
                 parts.append(flat_rows(apply_root(chain, self.lam_q, axis=1)))
         if self._steps(model):
-            _, steps = expected_states(model, packed, pairs=True)
-            means = self._finish(cast(Floats, steps), packed.lengths - 1, normalize=True)
+            means = self._finish(states.steps, np.diff(states.pair_offsets), True, states.whole)
             for chain, n in zip(np.split(means, np.cumsum(np.square(sizes))[:-1], axis=1), sizes):
                 square = apply_root(chain.reshape(-1, n, n), self.lam_q, axis=1)
                 parts.append(flat_rows(apply_root(square, self.lam_q, axis=2)))
         return np.concatenate(parts, axis=1)
 
-    def _observed(self, model: Any, packed: Packed) -> Floats:
+    def _observed(self, states: States) -> Floats:
         """Return means over time (n_objects, S, D) of states with the features of what they emitted."""
+        packed, whole = states.packed, states.whole
         if packed.alphabet is not None:
-            counts = expected_counts(model, packed, "LatentMeanMap")
-            return apply_root(self._finish(counts, packed.lengths, normalize=True), self.lam_x, axis=2)
+            return apply_root(self._finish(states.symbols, packed.lengths, True, whole), self.lam_x, axis=2)
         refuse_missing(packed, "LatentMeanMap", "the latent mean map")
         points = packed.values - self._centre
         features = self._taylor(points[:, 0]) if self.features_ == "taylor" else fourier_features(points, *self._waves)
-        gamma = posteriors(model, packed)
-        sums = [gamma[first:last].T @ features[first:last] for first, last in pairwise(packed.offsets.tolist())]
-        return self._finish(np.stack(sums), packed.lengths, normalize=True)
+        ends = packed.offsets.tolist()
+        sums = [states.gamma[first:last].T @ features[first:last] for first, last in pairwise(ends)]
+        return self._finish(np.stack(sums), packed.lengths, True, whole)
 
     def _taylor(self, points: Floats) -> Floats:
         """Return Taylor features, with a warning if they are too few."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -12,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from genkern.validation import Floats, check_number
 
 
-class ElementMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class ElementMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
     """An odd function of numbers, applied to each entry of a matrix; a family gives ``apply``."""
 
+    @abstractmethod
     def apply(self, values: Floats) -> Floats:
         """Return the function of every entry of an array."""
-        raise TypeError(f"{type(self).__name__} must define apply.")
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the features; nothing is learnt.

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from itertools import pairwise, product
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from genkern.embed.maps import ElementMap
-from genkern.embed.marginalized_points import (
-    emissions_of,
-    expected_counts,
-    expected_points,
-    moments_of,
-    refuse_missing,
-    refuse_windows,
-    symbol_probs,
-)
+from genkern.embed.marginalized_points import expected_points, moments_of, refuse_missing, refuse_windows
 from genkern.embed.random_features import draw_waves, fourier_features
-from genkern.embed.states import StateEmbedding, flat_rows, indices, pair_offsets, pair_posteriors, posteriors
-from genkern.models.hmm import HMM
-from genkern.models.mixture import Mixture
+from genkern.embed.states import StateEmbedding, States
+from genkern.models.states import flat_rows, state_names, symbol_probs
 from genkern.objects import Packed
 from genkern.validation import Floats, check_bool, check_int, check_number, check_option
 
@@ -132,13 +123,13 @@ class Marginalized(StateEmbedding):
         check_int(self.random_state, "random_state", "Marginalized")
 
     def _names(self, model: Any, packed: Packed) -> list[str]:
-        states = indices([_n_states(model, self.order)], self.order)
+        states = state_names([_n_states(model, self.order)], self.order)
         if packed.alphabet is not None:
             refuse_windows(model, packed, "Marginalized")
             words = [",".join(map(str, word)) for word in product(packed.alphabet.symbols, repeat=self.order)]
             return [f"count[{state},{word}]" for state in states for word in words]
         if self.features == "mean":
-            moments_of(emissions_of(model))
+            moments_of(model.state_emissions)
         if self.features == "rbf" and not issparse(packed.values):
             refuse_missing(packed, "Marginalized", "features='rbf'")
         columns = self.n_components if self.features == "rbf" else self.order * packed.values.shape[1]
@@ -153,28 +144,32 @@ class Marginalized(StateEmbedding):
             return self.n_components * (states if self.apply == "time" else 1)
         return states * self.order * packed.values.shape[1]
 
-    def _features(self, model: Any, packed: Packed) -> Floats:
-        rows, values = packed.n_objects, cast(Any, packed.values)
-        if issparse(values):
-            packed = packed._replace(values=values.toarray())
-        if packed.alphabet is not None:
-            return self._symbol_features(model, packed).reshape(rows, -1)
+    def _needs(self, model: Any, packed: Packed) -> set[str]:
+        if self.order == 2:
+            return {"xi"}
+        return {"symbols" if packed.alphabet is not None and self.apply == "sum" else "gamma"}
+
+    def _features(self, model: Any, states: States) -> Floats:
+        rows = states.packed.n_objects
+        if states.packed.alphabet is not None:
+            return self._symbol_features(model, states).reshape(rows, -1)
         if self.features == "rbf":
-            return self._fourier_features(model, packed).reshape(rows, -1)
-        return self._point_features(model, packed)
+            return self._fourier_features(states).reshape(rows, -1)
+        return self._point_features(model, states)
 
     # --- symbols
 
-    def _symbol_features(self, model: Any, packed: Packed) -> Floats:
+    def _symbol_features(self, model: Any, states: States) -> Floats:
         """Return counts (n_objects, S, m ** order)."""
+        packed = states.packed
         if self.order == 1 and self.apply == "sum":
-            return self._finish(expected_counts(model, packed, "Marginalized"), packed.lengths, self.normalize)
-        weights, ends, positions = self._places(model, packed)
+            return self._finish(states.symbols, packed.lengths, self.normalize, states.whole)
+        weights, ends, positions = self._places(states)
         assert packed.alphabet is not None
         m, codes = packed.alphabet.size, packed.values
         term, word = np.arange(len(weights)), np.zeros(len(weights), np.int64)
         terms = weights.reshape(len(weights), *[_n_states(model, self.order)] * self.order)
-        probs = symbol_probs(emissions_of(model), packed.alphabet).T
+        probs = symbol_probs(model.state_emissions, packed.alphabet).T
         totals = packed.alphabet.append_extras(probs.T).T  # of each code, (M, n)
         for axis, position in enumerate(positions):
             # one term for each symbol that the code may stand for
@@ -188,21 +183,20 @@ class Marginalized(StateEmbedding):
         owners = np.repeat(np.arange(packed.n_objects), np.diff(ends))[term]
         cells, shape = owners * m**self.order + word, (packed.n_objects, m**self.order)
         counts = np.stack([np.bincount(cells, v, shape[0] * shape[1]).reshape(shape) for v in values.T], axis=1)
-        return self._finish(counts, np.diff(ends), self.normalize)
+        return self._finish(counts, np.diff(ends), self.normalize, states.whole)
 
-    def _places(self, model: Any, packed: Packed) -> tuple[Floats, NDArray[np.int64], list[NDArray[np.int64]]]:
+    def _places(self, states: States) -> tuple[Floats, NDArray[np.int64], list[NDArray[np.int64]]]:
         """Return posteriors (P, S) of terms, where those of each object begin and end, and their positions."""
         if self.order == 1:
-            return posteriors(model, packed), packed.offsets, [np.arange(packed.n_points)]
-        first = np.delete(np.arange(packed.n_points), packed.offsets[1:] - 1)
-        return pair_posteriors(model, packed), pair_offsets(packed), [first, first + 1]
+            return states.gamma, states.packed.offsets, [np.arange(states.packed.n_points)]
+        return states.xi, states.pair_offsets, [states.firsts, states.firsts + 1]
 
     # --- vectors
 
-    def _point_features(self, model: Any, packed: Packed) -> Floats:
+    def _point_features(self, model: Any, states: States) -> Floats:
         """Return shares of (pairs of) states, and weighted deviations from their means or points."""
-        leaf, rows = emissions_of(model), packed.n_objects
-        weights, ends, positions = self._places(model, packed)
+        leaf, packed = model.state_emissions, states.packed
+        weights, ends, positions = self._places(states)
         points = expected_points(leaf, packed, "Marginalized")
         if self.features == "mean":
             mean, scale = moments_of(leaf)
@@ -213,21 +207,22 @@ class Marginalized(StateEmbedding):
             first, second = points[positions[0]][:, :, None], points[positions[1]][:, None]
             both = [np.broadcast_to(first, shape), np.broadcast_to(second, shape)]
             points = np.concatenate(both, axis=3).reshape(len(weights), n * n, 2 * shape[-1])
-        visits = self._sum(weights, ends, self.normalize)
-        sums = self._sum(weights[:, :, None] * points, ends, self.normalize)
-        return np.concatenate([visits, sums.reshape(rows, -1)], axis=1)
+        visits = self._sum(weights, ends, self.normalize, states.whole)
+        sums = self._sum(weights[:, :, None] * points, ends, self.normalize, states.whole)
+        return np.concatenate([visits, flat_rows(sums)], axis=1)
 
-    def _fourier_features(self, model: Any, packed: Packed) -> Floats:
+    def _fourier_features(self, states: States) -> Floats:
         """Return weighted random Fourier features (n_objects, S, D)."""
+        packed = states.packed
         refuse_missing(packed, "Marginalized", "features='rbf'")
-        weights, ends, positions = self._places(model, packed)
+        weights, ends, positions = self._places(states)
         points = np.concatenate([packed.values[position] for position in positions], axis=1)
         drawn = draw_waves(points.shape[1], self.lam, self.n_components, self.random_state)
         waves = fourier_features(points, *drawn)
         if self.apply == "time":
-            return self._sum(weights[:, :, None] * waves[:, None, :], ends, self.normalize)
+            return self._sum(weights[:, :, None] * waves[:, None, :], ends, self.normalize, states.whole)
         sums = [weights[a:b].T @ waves[a:b] for a, b in pairwise(ends.tolist())]
-        return self._finish(np.stack(sums), np.diff(ends), self.normalize)
+        return self._finish(np.stack(sums), np.diff(ends), self.normalize, states.whole)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -237,9 +232,8 @@ class Marginalized(StateEmbedding):
 
 def _n_states(model: Any, order: int) -> int:
     """Return the number of states, refusing models that do not emit observations from discrete states."""
-    if isinstance(model, HMM):
-        return model.n_states
-    if isinstance(model, Mixture) and order == 1:
-        return model.n_components
-    wanted = "an HMM or a Mixture" if order == 1 else "an HMM, for pairs of states,"
-    raise TypeError(f"Marginalized: needs {wanted} at order {order}. Got {type(model).__name__}.")
+    if model.state_emissions is None or (order == 2 and not model.has_steps):
+        wanted = "an HMM or a Mixture" if order == 1 else "an HMM, for pairs of states,"
+        raise TypeError(f"Marginalized: needs {wanted} at order {order}. Got {type(model).__name__}.")
+    (count,) = model.state_sizes
+    return int(count)

@@ -6,13 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.embed.blocks import gather
 from genkern.embed.class_models import fit_class_models, takes_nan
-from genkern.embed.packing import pack_for
+from genkern.embed.positions import class_terms
 from genkern.models.class_mixture import ClassMixture, refuse_impossible
 from genkern.objects import Packed, remember_width
 from genkern.validation import Floats, check_number
@@ -109,7 +110,7 @@ class ModelLogOdds(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "model_")
         remember_width(self, X, reset=False)
-        return gather(self._odds, pack_for(self.model_, X), self.n_features_out_, self.n_jobs)
+        return gather(self._odds, self.model_.pack(X), self.n_features_out_, self.n_jobs)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return ``v``, or ``v[c]`` for each of more than two classes.
@@ -131,9 +132,22 @@ class ModelLogOdds(TransformerMixin, BaseEstimator):
         """Return the log-odds (n_objects, n_features_out_) of a block."""
         joint = self.model_.joint_log_prob(packed)
         refuse_impossible(joint, self.model_.labels, "ModelLogOdds")
+        return self._features(joint, [])
+
+    def _features(self, joint: Floats, grads: list[Floats]) -> Floats:
+        """Return the log-odds (n, n_features_out_) from joint log-probabilities (n, n_classes) alone."""
         chosen = range(joint.shape[1]) if self.n_features_out_ > 1 else [1]
         odds = [joint[:, c] - logsumexp(np.delete(joint, c, axis=1), axis=1) for c in chosen]
         return np.nan_to_num(np.stack(odds, axis=1), posinf=self.v_max, neginf=-self.v_max)
+
+    def position_features(self, X: Any) -> Any:
+        """Return what each position of one object adds to its log-odds, a sparse array (T, p).
+
+        Parameters
+        ----------
+        X : list of one object
+        """
+        return sparse.csr_array(class_terms(self.model_, self.model_.pack(X), None, self._features))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,19 +1,10 @@
-"""How embeddings and learners encode raw objects for a model or an estimator, whichever they hold."""
+"""What embeddings and learners ask of an estimator of models."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from genkern.models.estimator import LeafEstimator, ModelEstimator
-from genkern.models.leaf import Leaf
-from genkern.objects import Packed
-
-
-def pack_for(target: Any, X: Any) -> Packed:
-    """Encode objects as a model or estimator takes them: bags of points for leaf families, else sequences."""
-    bags = isinstance(target, Leaf | LeafEstimator)
-    packed: Packed = target.pack(X, sequences=False) if bags else target.pack(X)
-    return packed
+from genkern.models.estimator import ModelEstimator
 
 
 def check_estimator_of_models(estimator: Any, who: str) -> ModelEstimator:

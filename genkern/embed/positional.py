@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import product
 from typing import Any, ClassVar, Self
@@ -14,15 +15,17 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.core.kmers import kmer_sparse
+from genkern.embed.positions import shares_of_reading
+from genkern.embed.spectrum import Spectrum
 from genkern.models.site import pack_windows
-from genkern.objects import Alphabet, pack_symbols, remember_width
+from genkern.objects import Alphabet, Packed, pack_symbols, remember_width
 from genkern.validation import begin_fit, check_int
 
 LARGEST = 1 << 25  # most columns
 AUTO = 1 << 20  # most columns of words whose lengths are chosen unasked
 
 
-class PlacedSpectrum(TransformerMixin, BaseEstimator):
+class PlacedSpectrum(TransformerMixin, BaseEstimator, ABC):
     """Base of counts of words in several places of an object, one block of columns per length of words and place.
 
     A subclass gives ``_pack`` and, for words of k symbols, the places' names and what is read there.
@@ -35,17 +38,17 @@ class PlacedSpectrum(TransformerMixin, BaseEstimator):
     unknown: str | None
     alphabet_: Alphabet
 
+    @abstractmethod
     def _pack(self, X: Any, alphabet: Any) -> Any:
         """Return packed objects."""
-        raise TypeError(f"{type(self).__name__} must define _pack.")
 
+    @abstractmethod
     def _places(self, k: int) -> list[str]:
         """Return the names of the places where words of k symbols may stand."""
-        raise TypeError(f"{type(self).__name__} must define _places.")
 
+    @abstractmethod
     def _read(self, packed: Any, k: int) -> tuple[Any, Any]:
         """Return the codes of all places of all objects, one after the other, and where they begin and end."""
-        raise TypeError(f"{type(self).__name__} must define _read.")
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the alphabet, if it is not given.
@@ -115,6 +118,32 @@ class PlacedSpectrum(TransformerMixin, BaseEstimator):
             place = np.repeat(np.arange(len(starts) - 1) % places, np.diff(starts))
             columns = words + place * size
             blocks.append(sparse.csr_matrix((data, columns, starts[::places]), (packed.n_objects, places * size)))
+        return sparse.hstack(blocks, format="csr")
+
+    def position_features(self, X: Any) -> Any:
+        """Return what each position of one object adds to its features, a sparse array (T, p).
+
+        Parameters
+        ----------
+        X : list of one object
+        """
+        packed, blocks = self._pack(X, self.alphabet_), []
+        length, size = packed.values.size, self.alphabet_.size
+        for k in self.ks_:
+            codes, offsets = self._read(packed, k)
+            where, _ = self._read(packed._replace(values=np.arange(length).reshape(packed.values.shape)), k)
+            ends = np.repeat(offsets[1:], np.diff(offsets))
+            starts = np.flatnonzero(np.arange(len(codes)) + k <= ends)
+            reads = starts[:, None] + np.arange(k)
+            words = Packed(codes[reads].ravel(), k * np.arange(len(starts) + 1), packed.alphabet)
+            terms = sparse.csr_array((length, (len(offsets) - 1) * size**k))
+            if len(starts):
+                counts = Spectrum(k, self.alphabet_, sparse=True).fit_transform(words).tocoo()
+                places = np.searchsorted(offsets, starts, side="right") - 1
+                columns = counts.col + places[counts.row] * size**k
+                placed = sparse.csr_array((counts.data, (counts.row, columns)), (len(starts), terms.shape[1]))
+                terms = shares_of_reading(where[reads], length) @ placed
+            blocks.append(terms)
         return sparse.hstack(blocks, format="csr")
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:

@@ -11,11 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from genkern.embed.blocks import stream
 from genkern.embed.class_models import fit_models
-from genkern.embed.marginalized_points import expected_counts, refuse_missing, refuse_windows
-from genkern.embed.packing import pack_for
-from genkern.embed.states import expected_states, posteriors, state_counts
-from genkern.models.factorial import FactorialHMM
-from genkern.models.hmm import HMM
+from genkern.embed.marginalized_points import refuse_missing, refuse_windows
+from genkern.embed.states import dense, state_counts
 from genkern.models.posterior import Posterior
 from genkern.objects import Packed, remember_width
 from genkern.validation import begin_fit
@@ -86,7 +83,7 @@ class Posteriors(TransformerMixin, BaseEstimator):
         begin_fit(self, X, y)
         model = fit_models(self.estimator, X, None, False, "Posteriors")
         state_counts(model, "Posteriors")
-        packed = pack_for(model, X)
+        packed = model.pack(X)
         if packed.alphabet is not None:
             refuse_windows(model, packed, "Posteriors")
         elif not issparse(packed.values):
@@ -107,7 +104,7 @@ class Posteriors(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "model_")
         remember_width(self, X, reset=False)
-        packed = pack_for(self.model_, X)
+        packed = self.model_.pack(X)
         states = sum(state_counts(self.model_, "Posteriors"))
         width = states * (packed.alphabet.size if packed.alphabet is not None else 1)
         blocks = stream(cast(Any, self._posteriors), packed, width, self.n_jobs, states)
@@ -115,21 +112,21 @@ class Posteriors(TransformerMixin, BaseEstimator):
 
     def _posteriors(self, packed: Packed) -> list[Posterior]:
         """Return the posteriors of a block of objects."""
-        model, values = self.model_, cast(Any, packed.values)
+        model = self.model_
         sizes, lengths = tuple(state_counts(model, "Posteriors")), packed.lengths
         if packed.alphabet is not None:
-            shares = expected_counts(model, packed, "Posteriors") / lengths[:, None, None]
+            shares = model.expected_symbols(packed) / lengths[:, None, None]
             points = [np.flatnonzero(share.any(axis=0)).astype(np.int32) for share in shares]
             weights = [share[:, seen].T for share, seen in zip(shares, points)]
         else:
-            packed = packed._replace(values=values.toarray()) if issparse(values) else packed
+            packed = dense(packed)
             refuse_missing(packed, "Posteriors", "the latent mean map")
             points = packed.pieces()
-            gamma = posteriors(model, packed)
+            gamma = model.state_posteriors(packed)
             weights = [piece / len(piece) for piece in np.split(gamma, packed.offsets[1:-1])]
         pairs = np.zeros((packed.n_objects, 0))
-        if isinstance(model, HMM | FactorialHMM):
-            _, steps = expected_states(model, packed, pairs=True)
+        if model.has_steps:
+            _, steps = model.expected_states(packed, steps=True)
             pairs = cast(Any, steps) / np.maximum(lengths - 1, 1)[:, None]
         return [Posterior._restore(*parts, sizes) for parts in zip(points, weights, pairs)]
 

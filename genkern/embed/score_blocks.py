@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import re
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.embed.states import indices
-from genkern.models.bayes_net import BayesNet
-from genkern.models.class_mixture import ClassMixture
-from genkern.models.factorial import FactorialHMM
-from genkern.models.hmm import HMM
-from genkern.models.leaf import Leaf
-from genkern.models.linear_gaussian_net import LinearGaussianNet
-from genkern.models.mixture import Mixture
-from genkern.models.switching import SwitchingLDS
+from genkern.models.base import Model, Statistics
 from genkern.objects import Packed
 from genkern.validation import Floats
 
 OCCUPANCY = "occupancy"
-PART = re.compile(r"^(emissions\.)?(components\.|systems\[\d+\]\.)?")  # what stands before a parameter's own name
-COMMON = {"starts": "start", "mean": "means", "variance": "variances", "cov": "variances"}  # one name in all models
 
 Columns = slice | NDArray[np.int64]
 
@@ -48,12 +37,12 @@ class Layout(NamedTuple):
 
 def layout_of(model: Any, chosen: Any) -> Layout:
     """Return the layout of the chosen blocks one after the other, or (None) of all parameters as the model has them."""
-    if not hasattr(model, "log_prob_grad"):
+    if not isinstance(model, Model):
         raise TypeError(
             f"FisherScore: {type(model).__name__} has no scores, derivatives by parameters (log_prob_grad)."
         )
-    visits = [f"{OCCUPANCY}[{index}]" for index in _hidden_states(model)]
-    homes = np.array([*_homes(model), *[OCCUPANCY] * len(visits)], dtype=object)
+    visits = [f"{OCCUPANCY}[{name}]" for name in model.hidden_states]
+    homes = np.array([*model.blocks, *[OCCUPANCY] * len(visits)], dtype=object)
     count = len(homes) - len(visits)
     known = list(dict.fromkeys(homes))
     names = [*model.parameter_names, *visits]
@@ -68,73 +57,24 @@ def layout_of(model: Any, chosen: Any) -> Layout:
     return Layout(names, np.concatenate(pieces), {name: slice(*pair) for name, pair in zip(picked, bounds)})
 
 
-def scores_of(model: Any, packed: Packed, coordinates: str, source: NDArray[np.int64]) -> Floats:
+def scores_of(model: Model, packed: Packed, coordinates: str, source: NDArray[np.int64]) -> Floats:
     """Return derivatives and visits (n_objects, width) of a block of objects, from one pass for both."""
-    if (source >= 0).all():
-        table: Floats = model.log_prob_grad(packed, coordinates)
-    elif isinstance(model, ClassMixture):
-        table = np.concatenate([model.log_prob_grad(packed, coordinates), model.posterior(packed)], axis=1)
-    else:
-        statistics = model.statistics(packed)
-        table = _visits(model, statistics)
-        if (source >= 0).any():
-            table = np.concatenate([_gradient(model, statistics, coordinates), table], axis=1)
-    whole = np.array_equal(source, np.arange(table.shape[1]))
-    return table if whole else table[:, source]
+    if (source >= 0).all():  # some models have a shorter way to derivatives alone
+        return _pick(model.log_prob_grad(packed, coordinates), source)
+    return scores_from(model, model.statistics(packed), coordinates, source)
 
 
-def _homes(model: Any) -> list[str]:
-    """Return the block that each parameter belongs to."""
-    names = model.parameter_names
-    if isinstance(model, ClassMixture):
-        return ["priors"] * len(model.priors) + [home for part in model.models for home in _homes(part)]
-    if isinstance(model, BayesNet):  # one table per node, whose name may have any characters
-        return [name.rpartition("[")[0] for name in names]
-    if isinstance(model, LinearGaussianNet):
-        names = [name.rpartition(".")[2] for name in names]
-    fields = [PART.sub("", name, count=1).split("[", 1)[0] for name in names]
-    return [COMMON.get(field, field) for field in fields]
+def scores_from(model: Model, statistics: Statistics, coordinates: str, source: NDArray[np.int64]) -> Floats:
+    """Return derivatives and visits (G, width), a linear function of statistics."""
+    parts = [model.gradient(statistics, coordinates)] if (source >= 0).any() else []
+    if (source < 0).any():
+        parts.append(model.visits(statistics))
+    return _pick(np.concatenate(parts, axis=1), source)
 
 
-def _hidden_states(model: Any) -> list[str]:
-    """Return the indices of the states, components or classes that objects visit, none if nothing is hidden."""
-    if isinstance(model, HMM) and isinstance(model.emissions, Mixture):
-        return [f"{i},{k}" for i in range(model.n_states) for k in range(model.emissions.n_components)]
-    if isinstance(model, HMM):
-        return indices([model.n_states])
-    if isinstance(model, FactorialHMM):
-        return indices(list(model.n_states))
-    if isinstance(model, SwitchingLDS):
-        return indices([model.n_regimes])
-    if isinstance(model, Mixture):
-        return indices([model.n_components])
-    return list(map(str, model.labels)) if isinstance(model, ClassMixture) else []
-
-
-def _visits(model: Any, statistics: Any) -> Floats:
-    """Return expected visits (G, S) from the raw derivatives of a pass."""
-    if isinstance(model, Mixture):
-        return model.weights * statistics["weights"]
-    if isinstance(model, HMM) and isinstance(model.emissions, Mixture):
-        pairs = model.emissions.weights * statistics["emissions.weights"]
-        return pairs.reshape(len(pairs), -1)
-    if isinstance(model, FactorialHMM):
-        chains = [
-            start * statistics[f"starts[{c}]"] + (rows * statistics[f"transitions[{c}]"]).sum(axis=1)
-            for c, (start, rows) in enumerate(zip(model.starts, model.transitions))
-        ]
-        return np.concatenate(chains, axis=1)
-    visits: Floats = model.start * statistics["start"] + (model.transitions * statistics["transitions"]).sum(axis=1)
-    return visits
-
-
-def _gradient(model: Any, statistics: Any, coordinates: str) -> Floats:
-    """Return derivatives (G, p) from the statistics of a pass."""
-    if isinstance(model, Leaf):
-        blocks = {name: block[:, None] for name, block in statistics.blocks.items()}
-        return model.stack([model]).gradient(blocks, coordinates)
-    slopes: Floats = model.gradient(statistics, coordinates)
-    return slopes
+def _pick(table: Floats, source: NDArray[np.int64]) -> Floats:
+    """Return the columns that a layout has, without a copy if they are all."""
+    return table if np.array_equal(source, np.arange(table.shape[1])) else table[:, source]
 
 
 def _columns(index: NDArray[np.int64]) -> Columns:

@@ -15,7 +15,8 @@ from sklearn.preprocessing import normalize as scale_rows
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.core.kmers import kmer_counts, kmer_sparse
-from genkern.objects import pack_symbols, remember_width
+from genkern.embed.positions import as_vector, share, word_terms
+from genkern.objects import Packed, pack_symbols, remember_width
 from genkern.validation import begin_fit, check_bool, check_int, check_option
 
 DENSE_WORDS = 4096  # spectra with more words are sparse unless asked otherwise
@@ -148,17 +149,32 @@ class Spectrum(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "alphabet_")
         remember_width(self, X, reset=False)
         packed = pack_symbols(X, self.alphabet_, "Spectrum")
-        members = self.alphabet_.members_for(packed.values)
         large = self.sparse is True or (self.sparse == "auto" and self.n_features_out_ > DENSE_WORDS)
-        lenient = partial(kmer_sparse, leave_out=self.alphabet_.unknown == "missing")
-        count: Any = lenient if large else kmer_counts
-        size, k = self.alphabet_.size, len(self.offsets_)
-        counts = count(packed.values, packed.offsets, size, k, members, self.dtype, self.offsets_)
-        if large:
-            counts = sparse.csr_matrix(counts, shape=(packed.n_objects, self.n_features_out_))
+        counts = self._count(packed, large, self.dtype)
         if self.normalize is None:
             return counts
         return scale_rows(counts, norm="l1" if self.normalize == "frequency" else "l2", copy=False)
+
+    def _count(self, packed: Packed, large: bool, dtype: Any) -> Any:
+        """Return the counts (n, m ** k) of each object, as a CSR matrix if there are many words."""
+        known = self.alphabet_
+        lenient = partial(kmer_sparse, leave_out=known.unknown == "missing")
+        count: Any = lenient if large else kmer_counts
+        members, k = known.members_for(packed.values), len(self.offsets_)
+        counts = count(packed.values, packed.offsets, known.size, k, members, dtype, self.offsets_)
+        return sparse.csr_matrix(counts, shape=(packed.n_objects, self.n_features_out_)) if large else counts
+
+    def position_features(self, X: Any) -> Any:
+        """Return what each position of one object adds to its features, a sparse array (T, p).
+
+        Parameters
+        ----------
+        X : list of one object
+        """
+        packed = pack_symbols(X, self.alphabet_, "Spectrum")
+        offsets = np.array(self.offsets_)
+        counts = word_terms(lambda words: self._count(words, True, np.float64), packed, offsets, self.n_features_out_)
+        return share(counts, counts.sum(axis=0), as_vector(self.transform(packed)))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the words, one per feature: a dot per place of a gap, commas if symbols are no single characters.

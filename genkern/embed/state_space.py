@@ -7,15 +7,8 @@ from typing import Any
 import numpy as np
 
 from genkern.embed.maps import ElementMap
-from genkern.embed.states import (
-    StateEmbedding,
-    expected_states,
-    indices,
-    pair_offsets,
-    pair_posteriors,
-    posteriors,
-    state_counts,
-)
+from genkern.embed.states import StateEmbedding, States, state_counts
+from genkern.models.states import state_names
 from genkern.objects import Packed
 from genkern.validation import Floats, check_bool
 
@@ -90,20 +83,23 @@ class StateSpace(StateEmbedding):
 
     def _names(self, model: Any, packed: Packed) -> list[str]:
         sizes = state_counts(model, "StateSpace", self.transitions)
-        names = [f"state[{index}]" for index in indices(sizes)]
-        return names + [f"transitions[{index}]" for index in indices(sizes, 2) if self.transitions]
+        names = [f"state[{index}]" for index in state_names(sizes)]
+        return names + [f"transitions[{index}]" for index in state_names(sizes, 2) if self.transitions]
 
     def _load(self, model: Any, packed: Packed) -> int:
         return sum(n * n if self.transitions else n for n in state_counts(model, "StateSpace"))
 
-    def _features(self, model: Any, packed: Packed) -> Floats:
+    def _needs(self, model: Any, packed: Packed) -> set[str]:
+        single, pair = ("gamma", "xi") if self.apply == "time" else ("visits", "steps")
+        return {single, pair} if self.transitions else {single}
+
+    def _features(self, model: Any, states: States) -> Floats:
         if self.apply == "time":
-            parts = [self._sum(posteriors(model, packed), packed.offsets, self.normalize)]
+            parts = [self._sum(states.gamma, states.packed.offsets, self.normalize, states.whole)]
             if self.transitions:
-                parts.append(self._sum(pair_posteriors(model, packed), pair_offsets(packed), self.normalize))
+                parts.append(self._sum(states.xi, states.pair_offsets, self.normalize, states.whole))
             return np.concatenate(parts, axis=1)
-        visits, steps = expected_states(model, packed, self.transitions)
-        parts = [self._finish(visits, packed.lengths, self.normalize)]
-        if steps is not None:
-            parts.append(self._finish(steps, packed.lengths - 1, self.normalize))
+        parts = [self._finish(states.visits, states.packed.lengths, self.normalize, states.whole)]
+        if self.transitions:
+            parts.append(self._finish(states.steps, np.diff(states.pair_offsets), self.normalize, states.whole))
         return np.concatenate(parts, axis=1)

@@ -2,30 +2,97 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import partial
-from itertools import product
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.embed.blocks import blas, gather
 from genkern.embed.class_models import fit_models, named_models, takes_nan
 from genkern.embed.maps import ElementMap, check_map
-from genkern.embed.packing import pack_for
-from genkern.models.factorial import FactorialHMM
-from genkern.models.hmm import HMM
-from genkern.models.markov import PeriodicChain
-from genkern.models.mixture import Mixture
+from genkern.embed.positions import share
+from genkern.models.base import Model
+from genkern.models.positions import each_point
+from genkern.models.states import count_symbols, pair_offsets, sum_pieces
 from genkern.objects import Packed, remember_width
 from genkern.validation import Floats, check_option
 
 APPLY = ("sum", "time")
 
 
-class StateEmbedding(TransformerMixin, BaseEstimator):
+class States(NamedTuple):
+    """The hidden states of objects under a model, as far as they were asked for: what features are made of.
+
+    Attributes
+    ----------
+    packed : Packed
+        The observations.
+    gamma : (N, S)
+        Posteriors of the states of all positions.
+    xi : (P, S2)
+        Posteriors of states at neighbouring positions, flattened.
+    pair_offsets : (n_objects + 1,)
+        Where those of each object begin and end.
+    firsts : (P,)
+        The first of the two positions of each pair.
+    visits : (n_objects, S)
+        Sums of gamma over each object.
+    steps : (n_objects, S2)
+        Sums of xi.
+    symbols : (n_objects, S, m)
+        How often each state is expected to have emitted each symbol.
+    whole : bool
+        Whether objects are whole; otherwise each stands for one position of an object, before sums are mapped.
+    """
+
+    packed: Packed
+    pair_offsets: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+    gamma: Any = None
+    xi: Any = None
+    visits: Any = None
+    steps: Any = None
+    symbols: Any = None
+    whole: bool = True
+
+
+def ask(model: Model, packed: Packed, needs: set[str]) -> States:
+    """Return the named posteriors of objects under a model."""
+    found: dict[str, Any] = {}
+    if "gamma" in needs:
+        found["gamma"] = model.state_posteriors(packed)
+    if "xi" in needs:
+        found["xi"] = model.pair_posteriors(packed)
+    if needs & {"visits", "steps"}:
+        found["visits"], found["steps"] = model.expected_states(packed, "steps" in needs)
+    if "symbols" in needs:
+        found["symbols"] = model.expected_symbols(packed)
+    return States(packed, pair_offsets(packed), first_positions(packed), **found)
+
+
+def ask_positions(model: Model, packed: Packed, needs: set[str]) -> States:
+    """Return the named posteriors of the positions of one object; a pair of states belongs to the second position."""
+    points, gamma = each_point(packed), model.state_posteriors(packed)
+    found: dict[str, Any] = {"gamma": gamma, "visits": gamma}
+    if needs & {"xi", "steps"}:
+        found["xi"] = model.pair_posteriors(packed)
+        found["steps"] = np.insert(found["xi"], 0, 0.0, axis=0)
+    if "symbols" in needs:
+        found["symbols"] = count_symbols(points, gamma, model.state_emissions, type(model).__name__)
+    return States(points, np.insert(np.arange(len(gamma)), 0, 0), first_positions(packed), whole=False, **found)
+
+
+def first_positions(packed: Packed) -> NDArray[np.int64]:
+    """Return the positions that have a neighbour behind them."""
+    return np.delete(np.arange(packed.n_points), packed.offsets[1:] - 1)
+
+
+class StateEmbedding(TransformerMixin, BaseEstimator, ABC):
     """Features from state posteriors; a family gives ``_names``, ``_features`` and ``_load``."""
 
     estimator: Any
@@ -53,7 +120,7 @@ class StateEmbedding(TransformerMixin, BaseEstimator):
         self._check_options()
         remember_width(self, X, reset=True)
         fitted = fit_models(self.estimator, X, y, self.per_class, who)
-        packed = pack_for(fitted, X)
+        packed = fitted.pack(X)
         self._learn(packed)
         self._names_by_model = [
             [prefix + name for name in self._names(model, packed)] for prefix, model in named_models(fitted)
@@ -75,11 +142,11 @@ class StateEmbedding(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "model_")
         remember_width(self, X, reset=False)
-        packed = pack_for(self.model_, X)
+        packed = self.model_.pack(X)
         pairs = zip(named_models(self.model_), self._names_by_model)
         with blas().limit(limits=1, user_api="blas"):
             columns = [
-                gather(partial(self._features, model), packed, len(names), self.n_jobs, self._load(model, packed))
+                gather(partial(self._embed, model), packed, len(names), self.n_jobs, self._load(model, packed))
                 for (_, model), names in pairs
             ]
         return np.concatenate(columns, axis=1)
@@ -107,31 +174,53 @@ class StateEmbedding(TransformerMixin, BaseEstimator):
     def _learn(self, packed: Packed) -> None:
         """Learn from the objects what features need beyond the models."""
 
+    @abstractmethod
     def _names(self, model: Any, packed: Packed) -> list[str]:
         """Return the names of the features of one model, refusing models that have none."""
-        raise TypeError(f"{type(self).__name__} must define _names.")
 
-    def _features(self, model: Any, packed: Packed) -> Floats:
-        """Return the features (n_objects, k) of a block under one model."""
-        raise TypeError(f"{type(self).__name__} must define _features.")
+    @abstractmethod
+    def _needs(self, model: Any, packed: Packed) -> set[str]:
+        """Return which fields of ``States`` the features are made of."""
 
+    @abstractmethod
+    def _features(self, model: Any, states: States) -> Floats:
+        """Return the features (n_objects, k) of objects with these states under one model."""
+
+    @abstractmethod
     def _load(self, model: Any, packed: Packed) -> int:
-        """Return how many numbers per observation ``_features`` holds."""
-        raise TypeError(f"{type(self).__name__} must define _load.")
+        """Return how many numbers per observation are held while features are made."""
 
-    # --- the map, and sums over time
+    # --- from states to features, of objects and of positions
 
-    def _sum(self, terms: Floats, offsets: NDArray[np.int64], normalize: bool) -> Floats:
+    def _embed(self, model: Model, packed: Packed) -> Floats:
+        """Return the features (n_objects, k) of a block under one model."""
+        packed = dense(packed)
+        return self._features(model, ask(model, packed, self._needs(model, packed)))
+
+    def position_features(self, X: Any) -> Any:
+        """Return what each position of one object adds to its features, a sparse array (T, p).
+
+        Parameters
+        ----------
+        X : list of one object
+        """
+        packed = dense(self.model_.pack(X))
+        models = [model for _, model in named_models(self.model_)]
+        states = [ask_positions(model, packed, self._needs(model, packed)) for model in models]
+        table = np.concatenate([self._features(*pair) for pair in zip(models, states)], axis=1)
+        return share(sparse.csr_array(table), table.sum(axis=0), self.transform(X)[0])
+
+    def _sum(self, terms: Floats, offsets: NDArray[np.int64], normalize: bool, whole: bool) -> Floats:
         """Return sums (n_objects, ...) of terms (P, ...) of each object, mapped before (``time``) or after."""
         inside = self.apply == "time"
         sums = sum_pieces(self._mapped(terms) if inside else terms, offsets)
-        return self._finish(sums, np.diff(offsets), normalize)
+        return self._finish(sums, np.diff(offsets), normalize, whole)
 
-    def _finish(self, sums: Floats, counts: NDArray[np.int64], normalize: bool) -> Floats:
-        """Return sums over ``counts`` terms as means, if so wished, and mapped, if they have not been."""
+    def _finish(self, sums: Floats, counts: NDArray[np.int64], normalize: bool, whole: bool) -> Floats:
+        """Return sums over ``counts`` terms as means, if so wished, and mapped, if they are whole and have not been."""
         if normalize:
             sums = sums / np.maximum(counts, 1).reshape((-1, *[1] * (sums.ndim - 1)))
-        return self._mapped(sums) if self.apply == "sum" else sums
+        return self._mapped(sums) if self.apply == "sum" and whole else sums
 
     def _mapped(self, values: Floats) -> Floats:
         return values if self.map is None else self.map.apply(values)
@@ -143,80 +232,22 @@ class StateEmbedding(TransformerMixin, BaseEstimator):
         return tags
 
 
-def sum_pieces(terms: Floats, offsets: NDArray[np.int64]) -> Floats:
-    """Return sums (n, ...) of consecutive pieces of terms (P, ...), zero for empty pieces."""
-    sums = np.zeros((len(offsets) - 1, *terms.shape[1:]))
-    filled = np.flatnonzero(np.diff(offsets))
-    if len(filled):
-        sums[filled] = np.add.reduceat(terms, offsets[filled], axis=0)
-    return sums
+def dense(packed: Packed) -> Packed:
+    """Return packed numbers without sparse ones."""
+    values: Any = packed.values
+    return packed._replace(values=values.toarray()) if sparse.issparse(values) else packed
 
 
-def pair_offsets(packed: Packed) -> NDArray[np.int64]:
-    """Return where the pairs of neighbouring positions of each object begin and end."""
-    return packed.offsets - np.arange(len(packed.offsets))
-
-
-def state_counts(model: Any, who: str, pairs: bool = False) -> list[int]:
+def state_counts(model: Any, who: str, pairs: bool = False) -> tuple[int, ...]:
     """Return the numbers of states of a model's chains, refusing models without discrete hidden states."""
-    if isinstance(model, HMM):
-        return [model.n_states]
-    if isinstance(model, FactorialHMM):
-        return list(model.n_states)
+    sizes: tuple[int, ...] = model.state_sizes
+    if sizes and (model.has_steps or not pairs):
+        return sizes
     if pairs:
         raise TypeError(
             f"{who}: transitions between hidden states need a hidden Markov model. Got {type(model).__name__}."
         )
-    if isinstance(model, Mixture):
-        return [model.n_components]
-    if isinstance(model, PeriodicChain):
-        return [model.period]
     raise TypeError(
         f"{who}: needs a model with discrete hidden states: HMM, FactorialHMM, Mixture (components) or PeriodicChain "
         f"(phases). Got {type(model).__name__}."
     )
-
-
-def indices(sizes: list[int], repeat: int = 1) -> list[str]:
-    """Return the indices of (pairs of) states as text, with the chain in front if there are several."""
-    chains = [f"{c}," if len(sizes) > 1 else "" for c in range(len(sizes))]
-    return [
-        chain + ",".join(map(str, states))
-        for chain, n in zip(chains, sizes)
-        for states in product(range(n), repeat=repeat)
-    ]
-
-
-def posteriors(model: Any, packed: Packed) -> Floats:
-    """Return the state posteriors (N, S) of all positions; several chains side by side."""
-    pieces = model.posterior(packed)
-    if not isinstance(model, FactorialHMM):
-        return np.concatenate(pieces)
-    return np.concatenate([np.concatenate(chain) for chain in zip(*pieces, strict=True)], axis=1)
-
-
-def pair_posteriors(model: Any, packed: Packed) -> Floats:
-    """Return the posteriors (N - n_objects, S) of pairs of states at neighbouring positions, flattened."""
-    pieces = [xi for _, xi in model.posterior(packed, pairs=True)]
-    if not isinstance(model, FactorialHMM):
-        return flat_rows(np.concatenate(pieces))
-    chains = [flat_rows(np.concatenate(chain)) for chain in zip(*pieces, strict=True)]
-    return np.concatenate(chains, axis=1)
-
-
-def flat_rows(array: Floats) -> Floats:
-    """Return an array of n rows as a matrix, also where n is zero."""
-    return array.reshape(len(array), int(np.prod(array.shape[1:])))
-
-
-def expected_states(model: Any, packed: Packed, pairs: bool) -> tuple[Floats, Floats | None]:
-    """Return expected visits (n, S) and, with ``pairs``, transitions (n, S2) of each object: sums over time."""
-    if isinstance(model, HMM):
-        found = model.statistics(packed)
-        steps = model.transitions * found["transitions"]
-        visits = model.start * found["start"] + steps.sum(axis=1)
-        return visits, flat_rows(steps) if pairs else None
-    if isinstance(model, Mixture):
-        return model.weights * model.statistics(packed)["weights"], None
-    visits = sum_pieces(posteriors(model, packed), packed.offsets)
-    return visits, sum_pieces(pair_posteriors(model, packed), pair_offsets(packed)) if pairs else None

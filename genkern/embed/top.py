@@ -6,18 +6,18 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.embed.blocks import gather, stream
 from genkern.embed.class_models import fit_class_models, takes_nan
-from genkern.embed.packing import pack_for
+from genkern.embed.positions import class_terms
 from genkern.embed.standardize import MIN_SCALE, learn_scale
 from genkern.models import natural
 from genkern.models.base import COORDINATES
 from genkern.models.class_mixture import ClassMixture, refuse_impossible
-from genkern.models.mixture import Mixture
 from genkern.objects import Packed, remember_width
 from genkern.validation import Floats, check_bool, check_number, check_option
 
@@ -144,7 +144,7 @@ class TopScore(TransformerMixin, BaseEstimator):
         self._names = np.array(self._all_names(), dtype=object)
         self._kept = np.arange(len(self._names))
         if self.standardize:
-            blocks = stream(self._tangents, pack_for(self.model_, X), len(self._names), self.n_jobs)
+            blocks = stream(self._tangents, self.model_.pack(X), len(self._names), self.n_jobs)
             scale = learn_scale((block for _, block in blocks), MIN_SCALE, "TopScore")
             self._kept, self.mean_, self.scale_ = scale
         self.dropped_ = np.delete(self._names, self._kept)
@@ -164,7 +164,7 @@ class TopScore(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "model_")
         remember_width(self, X, reset=False)
-        packed = pack_for(self.model_, X)
+        packed = self.model_.pack(X)
         if not self.standardize:
             return gather(self._tangents, packed, len(self._names), self.n_jobs)
         features = np.empty((packed.n_objects, self.n_features_out_))
@@ -192,14 +192,16 @@ class TopScore(TransformerMixin, BaseEstimator):
 
     def _tangents(self, packed: Packed) -> Floats:
         """Return all features (n_objects, width) of a block."""
-        model = self.model_
-        joint = model.joint_log_prob(packed)
-        refuse_impossible(joint, model.labels, "TopScore")
-        grads = model.class_grads(packed, np.isfinite(joint), self.coordinates)
+        joint = self.model_.joint_log_prob(packed)
+        refuse_impossible(joint, self.model_.labels, "TopScore")
+        return self._features(joint, self.model_.class_grads(packed, np.isfinite(joint), self.coordinates))
+
+    def _features(self, joint: Floats, grads: list[Floats]) -> Floats:
+        """Return all features (n, width) from joint log-probabilities (n, n_classes) and derivatives of each class."""
         if len(grads) == 2:
             columns = [self._odds(joint[:, [1]], joint[:, [0]])]
             if self.constant:
-                columns.append(np.full((len(joint), 1), 1.0 / model.priors.prod()))
+                columns.append(np.full((len(joint), 1), 1.0 / self.model_.priors.prod()))
             columns += [grads[1], -grads[0]]
         elif self.multiclass == "pairwise":
             columns = [self._odds(joint[:, :-1], joint[:, -1:]), *grads]
@@ -244,13 +246,24 @@ class TopScore(TransformerMixin, BaseEstimator):
         if self.coordinates != "natural":
             names: list[str] = model.parameter_names
             return names
-        if not isinstance(model, Mixture):
+        components = getattr(model, "components", None)
+        if components is None:
             raise TypeError(
                 "TopScore: coordinates='natural' needs mixtures of isotropic Gaussians, such as "
                 f"MixtureEstimator(2, GaussianEstimator('isotropic')). Got {type(model).__name__}; use 'softmax'."
             )
-        natural.require_isotropic(model.components)
-        return natural.parameter_names(model.components)
+        natural.require_isotropic(components)
+        return natural.parameter_names(components)
+
+    def position_features(self, X: Any) -> Any:
+        """Return what each position of one object adds to its features, a sparse array (T, p).
+
+        Parameters
+        ----------
+        X : list of one object
+        """
+        rows = class_terms(self.model_, self.model_.pack(X), self.coordinates, self._features)[:, self._kept]
+        return sparse.csr_array(rows / self.scale_ if self.standardize else rows)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -253,19 +253,6 @@ class BayesNet(Model):
         ]
         return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
 
-    def log_prob_grad(self, X: Any, coordinates: str = "softmax") -> Floats:
-        r"""Return :math:`\nabla_\theta \log p(x)` of each object, shape (n_objects, p).
-
-        Parameters
-        ----------
-        X : list of objects
-        coordinates : {"softmax", "ratio", "sqrt", "raw"}
-            Of probabilities; see ``genkern.models.simplex``.
-        """
-        self._require_single("log_prob_grad")
-        check_option(coordinates, COORDINATES, "coordinates", "BayesNet.log_prob_grad")
-        return self.gradient(self.statistics(X), coordinates)
-
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         """Return the complete-data Fisher information, averaged over numbers of rows, as pairs (index, block).
 
@@ -318,6 +305,11 @@ class BayesNet(Model):
             for index in np.ndindex(shape)
         ]
 
+    @property
+    def blocks(self) -> list[str]:
+        """The block of each parameter: its node, whose name may have any characters."""
+        return [name.rpartition("[")[0] for name in self.parameter_names]
+
     def sample(self, n: int, *, length: int = 1, rng: Any = None) -> list[NDArray[np.int64]]:
         """Return n bags of ``length`` rows of codes, each (length, n_observed)."""
         self._require_single("sample")
@@ -333,10 +325,6 @@ class BayesNet(Model):
                 which = which * self.graph.sizes[p] + states[:, p]
             states[:, v] = draw_rows(table, which, generator)
         return list(states[:, self.graph.observed].reshape(n, length, len(self.graph.observed)))
-
-    def _require_single(self, what: str) -> None:
-        if self.shape:
-            raise ValueError(f"BayesNet.{what} needs one model. Got a stack of {self.shape}: index it.")
 
 
 def _check_entries(nodes: Any) -> list[tuple[Any, Any]]:

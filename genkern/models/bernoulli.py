@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from genkern.models.characteristic import Scaled, Waves, turns
 from genkern.models.exponential_family import ConjugateEstimator, ExponentialFamily, observed
 from genkern.objects import Packed
 from genkern.validation import Floats
@@ -38,6 +39,7 @@ class Bernoulli(ExponentialFamily):
     """
 
     _fields = ("probs",)
+    family_name = "bernoulli"
     _ranges = ("probability",)
     _support = "0 or 1 (NaN if missing)"
     terms = ("ones", "zeros", "weight")
@@ -68,6 +70,14 @@ class Bernoulli(ExponentialFamily):
     def unit_information(self) -> list[list[Floats | float]]:
         """Return the variance."""
         return [[self.probs * (1.0 - self.probs)]]
+
+    def waves(self) -> Waves:
+        """Return the dimension; no frequency is damped."""
+        return Waves(self.n_features, np.zeros((self.probs.size // self.n_features, self.n_features)), self.n_features)
+
+    def characteristic(self, waves: Floats) -> Scaled:
+        r"""Return :math:`\prod_j (1 - \gamma_j + \gamma_j e^{i \omega_j})`."""
+        return Scaled(np.prod(1.0 + self.probs[..., None, :] * (turns(waves) - 1.0), axis=-1), None)
 
     def draw(self, which: NDArray[np.int64], rng: np.random.Generator) -> Floats:
         """Return one vector from each named member."""

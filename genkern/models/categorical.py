@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from genkern.core import hmm as core
 from genkern.models import simplex
+from genkern.models.characteristic import Scaled, Waves
 from genkern.models.draws import draw_rows
 from genkern.models.leaf import Leaf
 from genkern.models.lean_information import Information
@@ -35,6 +36,8 @@ class Categorical(Leaf):
     """
 
     _fields = ("probs", "alphabet")
+    family_name = "categorical"
+    counts_symbols = True
     probs: Floats
     alphabet: Alphabet
 
@@ -53,8 +56,8 @@ class Categorical(Leaf):
         """The batch of the stack."""
         return self.probs.shape[:-1]
 
-    def pack(self, X: Any, sequences: bool = True) -> Packed:
-        """Encode sequences (or bags) of symbols."""
+    def pack(self, X: Any) -> Packed:
+        """Encode sequences or bags of symbols."""
         return pack_symbols(X, self.alphabet, "Categorical")
 
     def log_density(self, points: NDArray[Any]) -> Floats:
@@ -103,12 +106,12 @@ class Categorical(Leaf):
         raw = np.divide(counts, table, out=np.zeros_like(counts), where=counts > 0)
         return {"probs": self.alphabet.pass_to_members(raw) if width > self.alphabet.size else raw}
 
-    def gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
+    def member_gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
         """Return derivatives (G, n * m)."""
         derivative = simplex.gradient(blocks["probs"], self.probs, coordinates)
         return derivative.reshape(len(derivative), -1)
 
-    def information(self, draws: Floats, coordinates: str) -> list[Information]:
+    def member_information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return one (m, m) block per member."""
         return [*simplex.information(self.probs, draws, coordinates)]
 
@@ -129,6 +132,15 @@ class Categorical(Leaf):
             f"probs[{','.join(map(str, (*index[:-1], self.alphabet.symbols[index[-1]])))}]"
             for index in np.ndindex(self.probs.shape)
         ]
+
+    def waves(self) -> Waves:
+        """Return the dimension m of one-hot vectors, of which no frequency is damped."""
+        m = self.alphabet.size
+        return Waves(m, np.zeros((self.probs.size // m, m)), m)
+
+    def characteristic(self, waves: Floats) -> Scaled:
+        r"""Return :math:`\sum_a \theta_a e^{i \omega_a}`: symbols are one-hot vectors."""
+        return Scaled(self.probs @ np.cos(waves.T) + 1j * (self.probs @ np.sin(waves.T)), None)
 
     def draw(self, which: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int32]:
         """Return one code from each named member."""

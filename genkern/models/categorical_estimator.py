@@ -71,7 +71,7 @@ class CategoricalEstimator(LeafEstimator):
         self.estimate = estimate
         self.unknown = unknown
 
-    def pack(self, X: Any, sequences: bool = True) -> Packed:
+    def pack(self, X: Any) -> Packed:
         """Encode symbols with the given or the inferred alphabet."""
         check_number(self.pseudocount, "pseudocount", "CategoricalEstimator")
         self._check_estimate()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -31,18 +32,23 @@ class CountLeaf(Leaf):
     ordered: bool
 
     @property
+    @abstractmethod
     def width(self) -> int:
         """Number m of outcomes."""
-        raise TypeError(f"{type(self).__name__} must define width.")
 
+    @abstractmethod
     def log_draws(self, points: Any) -> Floats:
         """Return the log-probability (N,) + batch of the draws of each row in a given order."""
-        raise TypeError(f"{type(self).__name__} must define log_draws.")
 
-    def pack(self, X: Any, sequences: bool = True) -> Packed:
-        """Encode rows of counts: bags or sequences of dense rows, or a sparse matrix of n bags of one row."""
-        packed = pack_counts(X, type(self).__name__, sequences, self.width)
-        return check_totals(packed, self.total, type(self).__name__)
+    def pack(self, X: Any) -> Packed:
+        """Encode bags of rows of counts, or a sparse matrix of n bags of one row."""
+        who = type(self).__name__
+        return check_totals(pack_counts(X, who, self.width), self.total, who)
+
+    def pack_sequences(self, X: Any) -> Packed:
+        """Encode sequences of dense rows of counts."""
+        who = type(self).__name__
+        return check_totals(pack_count_sequences(X, who, self.width), self.total, who)
 
     def log_density(self, points: Any) -> Floats:
         """Return log p (N,) + batch of rows of counts (N, m), dense or CSR."""
@@ -111,15 +117,24 @@ def check_totals(packed: Packed, total: int | Leaf | None, who: str) -> Packed:
     return packed
 
 
-def pack_counts(X: Any, who: str, sequences: bool, width: int | None = None) -> Packed:
-    """Return rows of counts; those of a sparse matrix, n bags of one row, stay sparse (CSR)."""
+def pack_counts(X: Any, who: str, width: int | None = None) -> Packed:
+    """Return bags of rows of counts; those of a sparse matrix, n bags of one row, stay sparse (CSR)."""
     if scipy.sparse.issparse(X):
-        if sequences:
-            raise TypeError(f"{who}: sequences of counts must be dense. Pass a list of arrays (T, m).")
         if 0 in X.shape:
             raise ValueError(f"{who}: Found array with 0 sample(s) or feature(s) (shape={X.shape}).")
         X = Packed(_canonical(X), np.arange(X.shape[0] + 1))
-    packed = pack_series(X, who, n_channels=width) if sequences else pack_points(X, who, n_features=width)
+    return _refuse_no_counts(pack_points(X, who, n_features=width), who)
+
+
+def pack_count_sequences(X: Any, who: str, width: int | None = None) -> Packed:
+    """Return sequences of rows of counts."""
+    if scipy.sparse.issparse(X):
+        raise TypeError(f"{who}: sequences of counts must be dense. Pass a list of arrays (T, m).")
+    return _refuse_no_counts(pack_series(X, who, n_channels=width), who)
+
+
+def _refuse_no_counts(packed: Packed, who: str) -> Packed:
+    """Return packed rows, raising at the first number that is no count."""
     values: Any = packed.values
     at = first_wrong(values.data if scipy.sparse.issparse(values) else values)
     if at >= 0:

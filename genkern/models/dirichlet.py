@@ -46,6 +46,7 @@ class Dirichlet(ExponentialFamily):
     """
 
     _fields = ("alpha",)
+    family_name = "dirichlet"
     _ranges = ("positive",)
     _support = "a positive share"
     terms = ("log", "weight")
@@ -62,9 +63,9 @@ class Dirichlet(ExponentialFamily):
         return ~(points > 0)
 
     @classmethod
-    def pack_points(cls, X: Any, sequences: bool, who: str, d: int | None = None) -> Packed:
-        """Encode series or bags of rows of shares, refusing others by object and position."""
-        packed = super().pack_points(X, sequences, who, d)
+    def check_support(cls, packed: Packed, who: str) -> Packed:
+        """Return packed rows of shares, refusing others by object and position."""
+        packed = super().check_support(packed, who)
         total = packed.values.sum(axis=1, keepdims=True)
         off = np.abs(total - 1.0)
         if (off > REFUSE).any():
@@ -94,7 +95,7 @@ class Dirichlet(ExponentialFamily):
         expected = digamma(self.alpha) - digamma(self.alpha.sum(axis=-1, keepdims=True))
         return [self.alpha * (blocks["log"] - blocks["weight"] * expected)]
 
-    def information(self, draws: Floats, coordinates: str) -> list[Information]:
+    def member_information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return one (d, d) block per member: the covariances of the logarithms, for logarithms of alpha and beyond."""
         total = zeta(2.0, self.alpha.sum(axis=-1))[..., None, None]
         matrix = zeta(2.0, self.alpha)[..., None] * np.eye(self.n_features) - total

@@ -98,7 +98,7 @@ class DirichletMultinomial(CountLeaf):
             columns.append(parts[0] + parts[1])
         return {"alpha": np.stack(columns, axis=1)}
 
-    def gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
+    def member_gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
         """Return derivatives (G, n * m)."""
         derivative = blocks["alpha"] * self._jacobian(coordinates)
         return derivative.reshape(len(derivative), -1)
@@ -109,7 +109,7 @@ class DirichletMultinomial(CountLeaf):
             return self.alpha
         return 2.0 * np.sqrt(self.alpha) if coordinates == "sqrt" else np.ones_like(self.alpha)
 
-    def information(self, draws: Floats, coordinates: str) -> list[Information]:
+    def member_information(self, draws: Floats, coordinates: str) -> list[Information]:
         r"""Return one (m, m) block per member, for an expected number of rows.
 
         The second derivative of one row is :math:`\sum_{j<s} (A + j)^{-2} 11^T - \mathrm{diag} \sum_{j<c_d} (\alpha_d +

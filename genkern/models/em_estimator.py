@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -25,17 +26,13 @@ class EMEstimator(ModelEstimator):
     random_state: Any
     verbose: int
 
-    def pack(self, X: Any) -> Packed:
-        """Encode raw series."""
-        raise TypeError(f"{type(self).__name__} must define pack.")
-
+    @abstractmethod
     def _check_parameters(self) -> None:
         """Raise for parameters that make no sense."""
-        raise TypeError(f"{type(self).__name__} must define _check_parameters.")
 
+    @abstractmethod
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best run of EM, for one model of all series or for own ones, with a random key for each model."""
-        raise TypeError(f"{type(self).__name__} must define _best.")
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit one model to all series.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,26 +22,34 @@ WIDE = 1 << 22  # numbers of the parameters that are fitted at a time
 ESTIMATES = ("ml", "map", "predictive")
 
 
-class ModelEstimator(BaseEstimator):
+class ModelEstimator(BaseEstimator, ABC):
     """An estimator whose ``fit`` gives a model value ``model_``, and whose ``fit_each`` gives one per object."""
 
     model_: Any
 
+    @abstractmethod
+    def pack(self, X: Any) -> Packed:
+        """Encode raw objects as ``fit`` does."""
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit one model to all objects."""
+
+    @abstractmethod
     def fit_each(self, X: Any) -> list[Any]:
         """Return one fitted model per object."""
-        raise TypeError(f"{type(self).__name__} must define fit_each.")
 
     def check_each(self, packed: Packed) -> None:
         """Raise where an object alone cannot be fitted, before the objects are divided and lose their index."""
         return
 
+    @abstractmethod
     def resolve(self, X: Any) -> ModelEstimator:
         """Return an estimator that fits parts of X as it would fit the whole (same alphabet)."""
-        raise TypeError(f"{type(self).__name__} must define resolve.")
 
+    @abstractmethod
     def maximize(self, statistics: Statistics) -> Any:
         """Return the model that maximises the expected log-likelihood (plus log prior): the M-step."""
-        raise TypeError(f"{type(self).__name__} must define maximize.")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -65,17 +74,17 @@ class LeafEstimator(ModelEstimator):
     # is certain of its points.
     softening: ClassVar[float] = 0.0
 
-    def pack(self, X: Any, sequences: bool) -> Packed:
-        """Encode raw objects."""
-        raise TypeError(f"{type(self).__name__} must define pack.")
+    def pack_sequences(self, X: Any) -> Packed:
+        """Encode sequences of points, as an HMM emits them; ``pack`` encodes bags, which may look the same."""
+        return self.pack(X)
 
+    @abstractmethod
     def reference(self, packed: Packed, n: int, own: bool) -> Leaf:
         """Return a stack of n (per object, if own) vague members about which statistics can be taken."""
-        raise TypeError(f"{type(self).__name__} must define reference.")
 
+    @abstractmethod
     def maximize_blocks(self, blocks: dict[str, Floats], leaf: Any) -> Any:
         """Return the stack maximising expected log-likelihood and prior, from blocks taken under ``leaf``."""
-        raise TypeError(f"{type(self).__name__} must define maximize_blocks.")
 
     def log_prior(self, leaf: Any) -> Floats:
         """Return the log prior density up to a constant, summed over the last batch axis: batch[:-1]."""
@@ -102,8 +111,8 @@ class LeafEstimator(ModelEstimator):
         """Return posterior predictive distributions, a stack of batch (1,) or, if own, (n_objects, 1)."""
         raise TypeError(f"{type(self).__name__} has no posterior predictive distribution.")
 
-    def inside_em(self, X: Any, sequences: bool) -> LeafEstimator:
-        """Return the estimator as EM on X uses it for hidden states or components, refusing what is no M-step."""
+    def inside_em(self, packed: Packed) -> LeafEstimator:
+        """Return the estimator as EM uses it for hidden states or components, refusing what is no M-step."""
         self._check_mode()
         return self
 
@@ -191,12 +200,12 @@ class LeafEstimator(ModelEstimator):
         self
         """
         begin_fit(self, X, y)
-        self.model_ = self._fit_packed(self.pack(X, sequences=False), own=False)[0]
+        self.model_ = self._fit_packed(self.pack(X), own=False)[0]
         return self
 
     def fit_each(self, X: Any) -> list[Any]:
         """Return one model per bag."""
-        members: list[Any] = self._fit_own(self.pack(X, sequences=False)).unstack()
+        members: list[Any] = self._fit_own(self.pack(X)).unstack()
         return members
 
     def _fit_own(self, packed: Packed) -> Any:

@@ -37,6 +37,7 @@ class Exponential(ExponentialFamily):
     """
 
     _fields = ("scale",)
+    family_name = "exponential"
     _ranges = ("positive",)
     _support = "a positive number (NaN if missing)"
     terms = ("x", "weight")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,18 +28,18 @@ class ExponentialFamily(FieldLeaf):
     terms: ClassVar[tuple[str, ...]]
 
     @staticmethod
+    @abstractmethod
     def sufficient(points: Floats) -> list[Floats]:
         """Return the statistics of points (N, d), each (N, d), in the order of ``terms``; NaN where missing."""
-        raise TypeError("A family must define sufficient.")
 
     @staticmethod
     def base(points: Floats) -> Floats:
         """Return the logarithms h (N,) of the base measure."""
         return np.zeros(len(points))
 
+    @abstractmethod
     def natural(self) -> list[Floats]:
         """Return the parameters of the statistics, each batch + (d,)."""
-        raise TypeError(f"{type(self).__name__} must define natural.")
 
     def log_density(self, points: NDArray[Any]) -> Floats:
         """Return log densities (N,) + batch; missing coordinates do not count."""
@@ -92,9 +93,9 @@ class FamilyEstimator(LeafEstimator):
 
     # --- what a family gives
 
+    @abstractmethod
     def solve(self, sums: list[Floats]) -> list[Floats]:
         """Return the fields (M,) or (M, d) that maximise the likelihood, given sums of the statistics; NaN if none."""
-        raise TypeError(f"{type(self).__name__} must define solve.")
 
     def pseudo_sums(self, d: int) -> list[float]:
         """Return what the prior adds to the sums of the statistics."""
@@ -105,10 +106,15 @@ class FamilyEstimator(LeafEstimator):
 
     # --- what follows
 
-    def pack(self, X: Any, sequences: bool = True) -> Packed:
-        """Encode series (or bags) of vectors, refusing what is outside the family's support."""
+    def pack(self, X: Any) -> Packed:
+        """Encode bags of vectors, refusing what is outside the family's support."""
         self.check_parameters()
-        return self.family.pack_points(X, sequences, type(self).__name__)
+        return self.family.read_bags(X, type(self).__name__)
+
+    def pack_sequences(self, X: Any) -> Packed:
+        """Encode series likewise."""
+        self.check_parameters()
+        return self.family.read_series(X, type(self).__name__)
 
     def resolve(self, X: Any) -> FamilyEstimator:
         """Return the estimator itself: numbers need no alphabet."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -14,11 +14,13 @@ from genkern.models import simplex
 from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.draws import draw_paths
 from genkern.models.factorial_evidence import chains_of, observe
+from genkern.models.factorial_positions import position_blocks
 from genkern.models.factorial_variational import Field, mean_field
 from genkern.models.gaussian import Gaussian
 from genkern.models.hmm import HMM
 from genkern.models.leaf import refuse_impossible
 from genkern.models.lean_information import Information, InformationBlocks
+from genkern.models.states import chain_visits, flat_rows, state_names
 from genkern.objects import Packed, pack_series
 from genkern.validation import Floats, check_array, check_int, check_number, check_option, check_probabilities
 
@@ -252,23 +254,8 @@ class FactorialHMM(Model):
         d = self.means[0].shape[-1]
         centred = {"mean": np.zeros((len(parts[0]), 1, d)), "cov": statistics["cov"][:, None]}
         centred["weight"] = statistics["weight"][:, None]
-        parts.append(Gaussian.stack([self.noise]).gradient(centred, coordinates)[:, d:])
+        parts.append(Gaussian.stack([self.noise]).member_gradient(centred, coordinates)[:, d:])
         return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
-
-    def log_prob_grad(self, X: Any, coordinates: str = "softmax", n_jobs: int | None = None) -> Floats:
-        r"""Return :math:`\nabla_\theta \log p(x)` of each series, shape (n_objects, p).
-
-        Parameters
-        ----------
-        X : list of series
-        coordinates : {"softmax", "ratio", "sqrt", "raw"}
-            Of probabilities and variances; see ``genkern.models.simplex`` and ``Gaussian``.
-        n_jobs : int, optional
-            Threads.
-        """
-        self._require_single("log_prob_grad")
-        check_option(coordinates, COORDINATES, "coordinates", "FactorialHMM.log_prob_grad")
-        return self.gradient(self.statistics(X, n_jobs=n_jobs), coordinates)
 
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         r"""Return the complete-data Fisher information, averaged over lengths, as pairs (index, block).
@@ -282,7 +269,7 @@ class FactorialHMM(Model):
         blocks: list[Information] = [simplex.row_information(start, 1.0, coordinates) for start in self.starts]
         for rows, visits in zip(self.transitions, np.split(departures, np.cumsum(self.n_states)[:-1])):
             blocks += simplex.information(rows, visits, coordinates)
-        mean, spread = Gaussian.stack([self.noise]).information(np.array([sizes.mean()]), coordinates)
+        mean, spread = Gaussian.stack([self.noise]).member_information(np.array([sizes.mean()]), coordinates)
         blocks += [np.kron(pairs, np.asarray(mean) / sizes.mean()), spread]
         index = np.split(np.arange(sum(map(len, blocks))), np.cumsum([len(block) for block in blocks])[:-1])
         return list(zip(index, blocks, strict=True))
@@ -338,6 +325,46 @@ class FactorialHMM(Model):
                 names += [f"{field}[{','.join(map(str, (c, *index)))}]" for index in np.ndindex(array.shape)]
         return names + self.noise.parameter_names[self.means[0].shape[-1] :]
 
+    # --- what is hidden
+
+    @property
+    def hidden_states(self) -> list[str]:
+        """The states of all chains."""
+        return state_names(self.n_states)
+
+    def visits(self, statistics: Statistics) -> Floats:
+        """Return how often each state of each chain is expected to be visited, (G, S)."""
+        chains = [
+            chain_visits(start, rows, statistics[f"starts[{c}]"], statistics[f"transitions[{c}]"])
+            for c, (start, rows) in enumerate(zip(self.starts, self.transitions))
+        ]
+        return np.concatenate(chains, axis=1)
+
+    @property
+    def state_sizes(self) -> tuple[int, ...]:
+        """The numbers of states of the chains."""
+        return self.n_states
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether there are transitions between hidden states."""
+        return True
+
+    def state_posteriors(self, packed: Packed) -> Floats:
+        """Return the posteriors (N, S) of the states of all positions, chains side by side."""
+        return np.concatenate([np.concatenate(chain) for chain in zip(*self.posterior(packed), strict=True)], axis=1)
+
+    def pair_posteriors(self, packed: Packed) -> Floats:
+        """Return the posteriors (N - n_objects, S2) of states at neighbouring positions, chain by chain."""
+        pieces = [xi for _, xi in self.posterior(packed, pairs=True)]
+        chains = [flat_rows(np.concatenate(chain)) for chain in zip(*pieces, strict=True)]
+        return np.concatenate(chains, axis=1)
+
+    def position_statistics(self, packed: Packed) -> Iterator[Statistics]:
+        """Yield the statistics of the positions of one series; a step into a state belongs to its position."""
+        logs, blocks = position_blocks(self, packed)
+        yield Statistics(self, logs, np.ones(packed.n_points, np.int64), blocks)
+
     # --- conversions, sampling
 
     def to_hmm(self) -> HMM:
@@ -367,10 +394,6 @@ class FactorialHMM(Model):
         return list(series)
 
     # --- refusals
-
-    def _require_single(self, what: str) -> None:
-        if self.shape:
-            raise ValueError(f"FactorialHMM.{what} needs one model. Got a stack of {self.shape}: index it.")
 
     def _require_exact(self, what: str) -> None:
         states = int(np.prod([float(k) for k in self.n_states]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -44,17 +45,17 @@ class FieldLeaf(Leaf):
     # --- what a family gives
 
     @staticmethod
+    @abstractmethod
     def outside(points: Floats) -> NDArray[np.bool_]:
         """Return where points (N, d) are outside the support; NaN is not."""
-        raise TypeError("A family must define outside.")
 
+    @abstractmethod
     def slopes(self, blocks: dict[str, Floats]) -> list[Floats]:
         """Return for each field the derivatives (G, n, d) in softmax coordinates."""
-        raise TypeError(f"{type(self).__name__} must define slopes.")
 
     def unit_information(self) -> list[list[Floats | float]]:
         """Return the symmetric table of the information of one draw about pairs of fields, each (n, d) or zero."""
-        raise TypeError(f"{type(self).__name__} must define unit_information.")
+        raise TypeError(f"{type(self).__name__}: coordinates are not independent; it gives member_information.")
 
     # --- what follows
 
@@ -90,12 +91,18 @@ class FieldLeaf(Leaf):
         return int(self._values()[0].shape[-1])
 
     @classmethod
-    def pack_points(cls, X: Any, sequences: bool, who: str, d: int | None = None) -> Packed:
-        """Encode series or bags of vectors, refusing what is outside the support by object and position."""
-        if sequences:
-            packed = pack_series(X, who, n_channels=d, largest=LARGEST)
-        else:
-            packed = pack_points(X, who, n_features=d, largest=LARGEST)
+    def read_bags(cls, X: Any, who: str, d: int | None = None) -> Packed:
+        """Encode bags of vectors, refusing what is outside the support by object and position."""
+        return cls.check_support(pack_points(X, who, n_features=d, largest=LARGEST), who)
+
+    @classmethod
+    def read_series(cls, X: Any, who: str, d: int | None = None) -> Packed:
+        """Encode series likewise."""
+        return cls.check_support(pack_series(X, who, n_channels=d, largest=LARGEST), who)
+
+    @classmethod
+    def check_support(cls, packed: Packed, who: str) -> Packed:
+        """Return packed points, raising at the first that is outside the support."""
         wrong = cls.outside(packed.values)
         if wrong.any():
             row, column = np.argwhere(wrong)[0].tolist()
@@ -106,17 +113,21 @@ class FieldLeaf(Leaf):
             )
         return packed
 
-    def pack(self, X: Any, sequences: bool = True) -> Packed:
-        """Encode series (or bags) of vectors with d channels."""
-        return self.pack_points(X, sequences, type(self).__name__, self.n_features)
+    def pack(self, X: Any) -> Packed:
+        """Encode bags of vectors with d coordinates."""
+        return self.read_bags(X, type(self).__name__, self.n_features)
 
-    def gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
+    def pack_sequences(self, X: Any) -> Packed:
+        """Encode series of d channels."""
+        return self.read_series(X, type(self).__name__, self.n_features)
+
+    def member_gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
         """Return derivatives (G, p)."""
         factors = self._stretch(coordinates)
         parts = [slope * factor for slope, factor in zip(self.slopes(blocks), factors, strict=True)]
         return np.stack(parts, axis=-2).reshape(len(parts[0]), -1)
 
-    def information(self, draws: Floats, coordinates: str) -> list[Information]:
+    def member_information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return one block per member: coordinates are independent, fields of one coordinate are not."""
         d, table = self.n_features, self.unit_information()
         factors, weights = self._stretch(coordinates), np.asarray(draws)[:, None]

@@ -44,6 +44,7 @@ class Gamma(ExponentialFamily):
     """
 
     _fields = ("shapes", "scale")
+    family_name = "gamma"
     _ranges = ("positive", "positive")
     _support = "a positive number (NaN if missing)"
     terms = ("log", "x", "weight")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from genkern.core import gaussian as core
+from genkern.models.characteristic import Scaled, Waves, turns
 from genkern.models.leaf import Leaf
 from genkern.models.lean_information import Information, diagonal_information
 from genkern.objects import Packed, pack_points, pack_series
@@ -39,6 +40,7 @@ class Gaussian(Leaf):
     """
 
     _fields = ("mean", "cov")
+    family_name = "gaussian"
     mean: Floats
     cov: Floats
 
@@ -63,10 +65,13 @@ class Gaussian(Leaf):
             return np.broadcast_to(self.cov[..., None], self.mean.shape)
         return self.cov if self.covariance_type == "diagonal" else np.diagonal(self.cov, axis1=-2, axis2=-1)
 
-    def pack(self, X: Any, sequences: bool = True) -> Packed:
-        """Encode series (or bags) of vectors with d channels."""
-        d = self.mean.shape[-1]
-        return pack_series(X, "Gaussian", n_channels=d) if sequences else pack_points(X, "Gaussian", n_features=d)
+    def pack(self, X: Any) -> Packed:
+        """Encode bags of vectors with d coordinates."""
+        return pack_points(X, "Gaussian", n_features=self.mean.shape[-1])
+
+    def pack_sequences(self, X: Any) -> Packed:
+        """Encode series of d channels."""
+        return pack_series(X, "Gaussian", n_channels=self.mean.shape[-1])
 
     def _normals(self, rows: int) -> core.Normals:
         """Return means and (co)variances as arrays with leading axes (rows, n)."""
@@ -109,7 +114,7 @@ class Gaussian(Leaf):
         sums = core.moments(self._normals(rows), packed.values, packed.offsets, weights, totals)
         return {"weight": sums.weight, "mean": sums.first, "cov": sums.second}
 
-    def gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
+    def member_gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
         r"""Return derivatives (G, p): :math:`\Sigma^{-1}\sum w(x-\mu)` and :math:`\frac12(zz^T - \Sigma^{-1})`."""
         groups, d = len(blocks["mean"]), self.mean.shape[-1]
         if self.covariance_type == "full":
@@ -130,7 +135,7 @@ class Gaussian(Leaf):
             spread *= slope.reshape(spread.shape[1:])
         return np.concatenate([first.reshape(groups, -1), spread.reshape(groups, -1)], axis=1)
 
-    def information(self, draws: Floats, coordinates: str) -> list[Information]:
+    def member_information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return the blocks of means (one per member), then of covariances (one per member)."""
         if self.covariance_type == "full":
             inverse = precisions(self.cov)
@@ -177,6 +182,34 @@ class Gaussian(Leaf):
         return names + [
             f"variance[{','.join(map(str, index))}]" if index else "variance" for index in np.ndindex(self.cov.shape)
         ]
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Return means and variances."""
+        return self.mean, self.variances
+
+    def expected_points(self, packed: Packed) -> Floats:
+        """Return E[x_t | member i, what is observed of x_t], (N, n, d): the point itself where nothing is missing."""
+        points = np.repeat(packed.values[:, None, :], self.shape[0], axis=1)
+        gaps = np.isnan(packed.values).any(axis=1)
+        if gaps.any():
+            alone = Packed(packed.values[gaps], np.arange(gaps.sum() + 1))
+            points[gaps] = self.weigh(alone, np.ones((alone.n_points, len(self))), totals=False)["mean"] + self.mean
+        return points
+
+    def waves(self) -> Waves:
+        """Return what damps high frequencies: variances, the least of full covariances."""
+        d = self.mean.shape[-1]
+        full = self.covariance_type == "full"
+        spread = np.maximum(np.linalg.eigvalsh(self.cov)[..., :1], 0.0) if full else self.variances
+        return Waves(d, np.broadcast_to(spread, self.mean.shape).reshape(-1, d), d)
+
+    def characteristic(self, waves: Floats) -> Scaled:
+        r"""Return :math:`e^{i \omega^T \mu - \omega^T \Sigma\, \omega / 2}`."""
+        if self.covariance_type == "full":
+            squares = np.einsum("...si,si->...s", waves @ self.cov, waves)
+        else:
+            squares = self.variances @ (waves**2).T
+        return Scaled(turns(self.mean @ waves.T), -0.5 * squares)
 
     def draw(self, which: NDArray[np.int64], rng: np.random.Generator) -> Floats:
         """Return one vector from each named member."""

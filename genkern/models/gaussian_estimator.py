@@ -120,21 +120,29 @@ class GaussianEstimator(LeafEstimator):
 
     _floor: Any = None  # of covariances, once it is taken from data
 
-    def pack(self, X: Any, sequences: bool = True) -> Packed:
-        """Encode series (or bags) of vectors."""
+    def pack(self, X: Any) -> Packed:
+        """Encode bags of vectors."""
+        self._check_parameters()
+        return self._check_prior(pack_points(X, "GaussianEstimator"))
+
+    def pack_sequences(self, X: Any) -> Packed:
+        """Encode series of vectors."""
+        self._check_parameters()
+        return self._check_prior(pack_series(X, "GaussianEstimator"))
+
+    def _check_parameters(self) -> None:
+        """Raise for illegal settings."""
         who = "GaussianEstimator"
         check_option(self.covariance, COVARIANCES, "covariance", who)
         for name in ("min_covar", "relative_floor"):
             check_number(getattr(self, name), name, who)
         self._check_estimate()
-        packed = pack_series(X, who) if sequences else pack_points(X, who)
-        if self.estimate != "ml":
-            self._check_prior(packed.values.shape[1])
-        return packed
 
-    def _check_prior(self, d: int) -> None:
-        """Raise for a prior that is no distribution, or not one of d channels."""
-        who = "GaussianEstimator"
+    def _check_prior(self, packed: Packed) -> Packed:
+        """Return packed vectors, raising for a prior that is no distribution of such."""
+        if self.estimate == "ml":
+            return packed
+        who, d = "GaussianEstimator", packed.values.shape[1]
         check_number(self.prior_strength, "prior_strength", who, exclusive=True)
         size = d if self.covariance == "full" else 1
         if self.prior_dof is not None:
@@ -143,7 +151,7 @@ class GaussianEstimator(LeafEstimator):
         if mean.shape not in ((), (d,)):
             raise ValueError(f"{who}: 'prior_mean' must be a number or have shape {(d,)}. Got shape {mean.shape}.")
         if self.prior_scale is None:
-            return
+            return packed
         _, scale = check_spread(np.zeros(d), self.prior_scale, "prior_scale", who)
         if scale.ndim > COVARIANCES.index(self.covariance):
             raise ValueError(
@@ -152,21 +160,22 @@ class GaussianEstimator(LeafEstimator):
             )
         if (np.linalg.eigvalsh(scale) if scale.ndim == 2 else scale).min() <= 0:
             raise ValueError(f"{who}: 'prior_scale' must be positive (definite). Got {self.prior_scale!r:.80}.")
+        return packed
 
     def resolve(self, X: Any) -> GaussianEstimator:
         """Return an estimator that fits parts of X with the prior that it takes from all of X."""
-        return self._filled(X, sequences=False)
+        return self._filled(self.pack(X))
 
-    def inside_em(self, X: Any, sequences: bool) -> LeafEstimator:
-        """Return the estimator with the prior that it takes from X."""
+    def inside_em(self, packed: Packed) -> LeafEstimator:
+        """Return the estimator with the prior that it takes from the objects."""
         self._check_mode()
-        return self._filled(X, sequences)
+        return self._filled(packed)
 
-    def _filled(self, X: Any, sequences: bool, own: bool = False) -> GaussianEstimator:
+    def _filled(self, packed: Packed, own: bool = False) -> GaussianEstimator:
         """Return the estimator with what its prior takes from the data: from each object's, if own."""
         if self.estimate == "ml" or not (self.prior_mean is None or self.prior_scale is None):
             return self
-        leaf = self.reference(self.pack(X, sequences), 1, own)
+        leaf = self.reference(packed, 1, own)
         leaf = leaf if own else leaf[0]
         mean = leaf.mean if self.prior_mean is None else self.prior_mean
         scale = leaf.cov if self.prior_scale is None else self.prior_scale
@@ -182,7 +191,7 @@ class GaussianEstimator(LeafEstimator):
 
     def _fit_packed(self, packed: Packed, own: bool) -> Any:
         """Return a stack of batch (1,) or (n_objects, 1), with the prior and the floor that come from the data."""
-        inner = self._filled(packed, False, own).bounded(packed, own)
+        inner = self._filled(packed, own).bounded(packed, own)
         return super(GaussianEstimator, inner)._fit_packed(packed, own)
 
     @property

@@ -39,6 +39,7 @@ class Geometric(ExponentialFamily):
     """
 
     _fields = ("prob",)
+    family_name = "geometric"
     _ranges = ("success",)
     _support = "a whole number >= 0 (NaN if missing)"
     terms = ("x", "weight")

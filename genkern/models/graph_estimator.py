@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -31,14 +32,6 @@ class NetEstimator(ModelEstimator):
     tol: float
     random_state: Any
 
-    def pack(self, X: Any) -> Packed:
-        """Encode raw objects as ``fit`` does."""
-        raise TypeError(f"{type(self).__name__} must define pack.")
-
-    def resolve(self, X: Any) -> NetEstimator:
-        """Return an estimator that fits parts of X as it would fit the whole."""
-        raise TypeError(f"{type(self).__name__} must define resolve.")
-
     def _check_parameters(self) -> None:
         """Raise for parameters that make no sense."""
         for name, minimum in (("n_init", 1), ("max_iter", 0)):
@@ -49,9 +42,9 @@ class NetEstimator(ModelEstimator):
         """Return the model to start from, or a stack of one for each object, from one key each."""
         raise TypeError(f"{type(self).__name__} must define _guess.")
 
+    @abstractmethod
     def _maximize(self, statistics: Statistics) -> Any:
         """Return the M-step's model, of the batch of the model that the statistics were taken under."""
-        raise TypeError(f"{type(self).__name__} must define _maximize.")
 
     def _log_prior(self, model: Any) -> Floats:
         """Return the log prior density up to a constant, of the model's batch."""

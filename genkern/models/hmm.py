@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Iterator
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from genkern.core import hmm as core
+from genkern.core.hmm_positions import position_gradients
 from genkern.models import simplex
 from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.bayes_net_hmm import BayesNet, unroll
+from genkern.models.characteristic import EmittingChain
 from genkern.models.hmm_draws import expected_visits, paths_of_length, paths_that_stop
 from genkern.models.leaf import Leaf
 from genkern.models.lean_information import Information, InformationBlocks
+from genkern.models.positions import each_point
+from genkern.models.states import chain_visits, flat_rows, state_names
 from genkern.objects import Packed
 from genkern.validation import (
     Floats,
@@ -112,7 +117,7 @@ class HMM(Model):
 
     def pack(self, X: Any) -> Packed:
         """Encode raw sequences for this model."""
-        return self.emissions.pack(X, sequences=True)
+        return self.emissions.pack_sequences(X)
 
     def chains(self) -> core.Chains:
         """Return start, transitions and end as arrays with a leading axis of models."""
@@ -189,28 +194,13 @@ class HMM(Model):
         parts = [
             simplex.gradient(statistics["start"], self.start, coordinates),
             steps.reshape(len(steps), -1),
-            self.emissions.gradient(emission_blocks(statistics), coordinates),
+            self.emissions.member_gradient(emission_blocks(statistics), coordinates),
         ]
         if self.end is not None:
             parts.append(simplex.gradient(statistics["end"], self.end, coordinates))
         elif self.stop is not None:
             parts.append(last)
         return np.concatenate(parts, axis=1)
-
-    def log_prob_grad(self, X: Any, coordinates: str = "softmax", n_jobs: int | None = None) -> Floats:
-        r"""Return :math:`\nabla_\theta \log p(x)` of each sequence, shape (n_objects, p).
-
-        Parameters
-        ----------
-        X : list of sequences
-        coordinates : {"softmax", "ratio", "sqrt", "raw"}
-            Of probabilities; see ``genkern.models.simplex``. "ratio" is that of Tsuda et al. (2002), eq. A.6.
-        n_jobs : int, optional
-            Threads.
-        """
-        self._require_single("log_prob_grad")
-        check_option(coordinates, COORDINATES, "coordinates", "HMM.log_prob_grad")
-        return self.gradient(self.statistics(X, n_jobs=n_jobs), coordinates)
 
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         """Return the complete-data Fisher information, averaged over sequence lengths, as pairs (index, block).
@@ -225,7 +215,7 @@ class HMM(Model):
         rows = self.transitions if self.stop is None else self._rows()
         blocks: list[Information] = [simplex.row_information(self.start, 1.0, coordinates)]
         blocks += simplex.information(rows, departures if self.stop is None else visits, coordinates)
-        blocks += self.emissions.information(visits, coordinates)
+        blocks += self.emissions.member_information(visits, coordinates)
         if self.end is not None:
             blocks.append(simplex.row_information(self.end, 1.0, coordinates))
         sizes = [n] * (n + 1) + [len(block) for block in blocks[n + 1 :]]
@@ -294,6 +284,79 @@ class HMM(Model):
             names += [f"{'stop' if self.end is None else 'end'}[{i}]" for i in states]
         return names
 
+    @property
+    def blocks(self) -> list[str]:
+        """The block of each parameter; emissions have those of their family."""
+        n, last = self.n_states, "stop" if self.end is None else "end"
+        chain = ["start"] * n + ["transitions"] * n * n
+        return [*chain, *self.emissions.blocks, *([] if self.final is None else [last] * n)]
+
+    # --- what is hidden
+
+    @property
+    def hidden_states(self) -> list[str]:
+        """The states; pairs of state and component, if emissions are mixtures."""
+        parts = self.emissions.hidden_states
+        return parts if parts else state_names(self.state_sizes)
+
+    def visits(self, statistics: Statistics) -> Floats:
+        """Return how often each state, or component of a state, is expected to be visited, (G, S)."""
+        if self.emissions.hidden_states:
+            return self.emissions.member_visits(emission_blocks(statistics))
+        return chain_visits(self.start, self.transitions, statistics["start"], statistics["transitions"])
+
+    @property
+    def state_sizes(self) -> tuple[int, ...]:
+        """The number of states of the one chain."""
+        return (self.n_states,)
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether there are transitions between hidden states."""
+        return True
+
+    @property
+    def state_emissions(self) -> Leaf:
+        """What the states emit."""
+        return self.emissions
+
+    def as_chain(self) -> EmittingChain:
+        """Return the parts of a stack of batch (a,)."""
+        return EmittingChain(self.emissions, self.start, self.transitions, self.final)
+
+    def state_posteriors(self, packed: Packed) -> Floats:
+        """Return the posteriors (N, n) of the states of all positions."""
+        return np.concatenate(self.posterior(packed))
+
+    def pair_posteriors(self, packed: Packed) -> Floats:
+        """Return the posteriors (N - n_objects, n * n) of states at neighbouring positions."""
+        return flat_rows(np.concatenate([xi for _, xi in self.posterior(packed, pairs=True)]))
+
+    def expected_states(self, packed: Packed, steps: bool) -> tuple[Floats, Floats | None]:
+        """Return expected visits (n, S) and transitions (n, S2) of each object, by the faster pass for sums."""
+        found = self.statistics(packed)
+        moves = self.transitions * found["transitions"]
+        return self.start * found["start"] + moves.sum(axis=1), flat_rows(moves) if steps else None
+
+    def expected_symbols(self, packed: Packed) -> Floats:
+        """Return how often each state is expected to have emitted each symbol, (n_objects, n, m)."""
+        if not self.emissions.counts_symbols:
+            return super().expected_symbols(packed)
+        probs: Floats = cast(Any, self.emissions).probs
+        return probs * self.statistics(packed)["emissions.probs"]
+
+    def position_statistics(self, packed: Packed) -> Iterator[Statistics]:
+        """Yield the statistics of the positions of one sequence; a step into a state belongs to its position."""
+        evidence = self.emissions.evidence(packed)
+        found = position_gradients(self.chains(), evidence, packed.n_points)
+        points = each_point(packed)
+        blocks = {"start": found.start, "transitions": found.transitions}
+        for name, block in self.emissions.emission_statistics(points, evidence, found.emissions).items():
+            blocks[f"emissions.{name}"] = block
+        if self.final is not None:
+            blocks["stop" if self.end is None else "end"] = found.end
+        yield Statistics(self, found.log_prob, points.lengths, blocks)
+
     # --- sampling
 
     def sample(self, n: int, *, length: int | None = None, rng: Any = None) -> list[Any]:
@@ -321,10 +384,6 @@ class HMM(Model):
         return unroll(self, length)
 
     # --- refusals
-
-    def _require_single(self, what: str) -> None:
-        if self.shape:
-            raise ValueError(f"HMM.{what} needs one model. Got a stack of {self.shape}: index it.")
 
     def _refuse_impossible(self, log_prob: Floats, packed: Packed, evidence: core.Evidence) -> None:
         """Raise for the first object of probability zero, naming the position at which it became impossible."""

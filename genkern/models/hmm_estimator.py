@@ -25,7 +25,7 @@ from genkern.objects import Packed, kind_of
 from genkern.progress import report
 from genkern.validation import Floats, begin_fit, check_int, check_number, check_option
 
-FAMILIES = {**EMISSIONS, "mixture": MixtureEstimator}
+FAMILIES: dict[str, type[LeafEstimator]] = {**EMISSIONS, "mixture": MixtureEstimator}
 INITS = ("auto", "random", "segmental", "kmeans")
 FLOORS = ("min_covar", "relative_floor")
 
@@ -147,8 +147,7 @@ class HMMEstimator(ModelEstimator):
         """
         self._check_parameters()
         begin_fit(self, X, y)
-        emission = self._emission_for(X)
-        packed = self._pack(emission, X)
+        emission, packed = self._begin(X)
         n = self._states(emission, packed, float(np.median(packed.lengths)))
         run = self._best(emission, packed, n, np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
@@ -164,8 +163,7 @@ class HMMEstimator(ModelEstimator):
         depends; give ``prior_mean`` and ``prior_scale`` for models that do not.
         """
         self._check_parameters()
-        emission = self._emission_for(X)
-        packed = self._pack(emission, X)
+        emission, packed = self._begin(X)
         self.check_each(packed)
         lengths, which = np.unique(packed.lengths, return_inverse=True)
         sizes = np.array([self._states(emission, packed, length) for length in lengths])[which]
@@ -187,7 +185,7 @@ class HMMEstimator(ModelEstimator):
     def check_each(self, packed: Packed) -> None:
         """Raise where the emissions cannot be fitted to an object alone; a given first guess needs none."""
         if not isinstance(self.init, HMM):
-            self._emission_for(packed).check_each(packed)
+            self._begin(packed)[0].check_each(packed)
 
     def maximize(self, statistics: Statistics) -> HMM:
         """Return the model that maximises the expected log-likelihood plus log prior: the M-step.
@@ -201,7 +199,8 @@ class HMMEstimator(ModelEstimator):
         """Return an estimator that fits parts of X as it would fit the whole (same alphabet)."""
         if isinstance(self.init, HMM):
             return clone(self)
-        return clone(self).set_params(emission=self._emission_for(X).resolve(X), **dict.fromkeys(FLOORS))
+        emission, packed = self._begin(X)
+        return clone(self).set_params(emission=emission.resolve(packed), **dict.fromkeys(FLOORS))
 
     def pack(self, X: Any) -> Packed:
         """Encode raw sequences as ``fit`` does."""
@@ -224,12 +223,18 @@ class HMMEstimator(ModelEstimator):
         if not isinstance(self.init, HMM):
             check_option(self.init, INITS, "init", who)
 
+    def _begin(self, X: Any) -> tuple[LeafEstimator, Packed]:
+        """Return the leaf estimator as EM uses it, and the encoded objects."""
+        emission = self._emission_for(X)
+        packed = self._pack(emission, X)
+        return emission.inside_em(packed), packed
+
     def _emission_for(self, X: Any) -> LeafEstimator:
         """Return the leaf estimator for the objects."""
         if isinstance(self.emission, LeafEstimator):
             for name in self._floors():
                 raise ValueError(f"HMMEstimator: '{name}' belongs to the emission estimator; set it there.")
-            return self.emission.inside_em(X, sequences=True)
+            return self.emission
         name = check_option(self.emission, ("auto", *FAMILIES), "emission", "HMMEstimator")
         if name == "auto" and isinstance(self.init, HMM):
             return self._emission_of(self.init)
@@ -251,15 +256,18 @@ class HMMEstimator(ModelEstimator):
         """Return the leaf estimator for a model's emissions."""
         if isinstance(self.emission, LeafEstimator):
             return self.emission
-        return self._named_emission(type(model.emissions).__name__.lower()).shaped(model.emissions)
+        name = model.emissions.family_name
+        if name is None:
+            raise ValueError(f"HMMEstimator: give 'emission', an estimator of {type(model.emissions).__name__}.")
+        return self._named_emission(name).shaped(model.emissions)
 
     def _pack(self, emission: LeafEstimator, X: Any) -> Packed:
         """Encode X, with the alphabet of the model to start from if there is one."""
         if not isinstance(self.init, HMM):
-            return emission.pack(X, sequences=True)
+            return emission.pack_sequences(X)
         check_start(self.init, self.structure, self.ending)
-        family = FAMILIES.get(type(self.init.emissions).__name__.lower())
-        if family is not None and not isinstance(emission, family):
+        family = self.init.emissions.family_name
+        if family is not None and not isinstance(emission, FAMILIES[family]):
             raise ValueError(
                 f"HMMEstimator: 'init' has emissions {self.init.emissions!r}, and 'emission' is {self.emission!r}. "
                 "Make them agree, or leave emission='auto'."

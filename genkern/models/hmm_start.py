@@ -11,6 +11,7 @@ from genkern.models.estimator import LeafEstimator, one_hot
 from genkern.models.hmm import HMM
 from genkern.models.mixture_start import ROUNDS, cluster, soften
 from genkern.models.streams import Keys, derive, uniforms
+from genkern.models.value import Value
 from genkern.objects import Packed
 from genkern.validation import Floats
 
@@ -65,16 +66,23 @@ def check_start(model: HMM, structure: str, ending: str | None) -> None:
 def pack_for_start(model: HMM, emission: LeafEstimator, X: Any) -> Packed:
     """Encode X, refusing a model to start from whose emissions have not the form, or the alphabet, of an estimator."""
     given = [value for name, value in emission.get_params().items() if name.endswith(("alphabet", "missing"))]
-    packed = model.pack(X) if given.count(None) == len(given) else emission.pack(X, sequences=True)
+    packed = model.pack(X) if given.count(None) == len(given) else emission.pack_sequences(X)
     asked: Any = emission.reference(packed, model.n_states, own=False)
     alphabet: Any = getattr(model.emissions, "alphabet", None)
-    same = repr(asked) == repr(model.emissions)
+    same = _form(asked) == _form(model.emissions)
     if not same or (alphabet is not None and not alphabet.same_codes(asked.alphabet)):
         raise ValueError(
             f"HMMEstimator: 'init' has emissions {model.emissions!r}, and 'emission' asks for {asked!r}. Make them "
             "agree, or leave emission='auto'."
         )
     return packed
+
+
+def _form(value: Any) -> Any:
+    """Return the classes and shapes of a value and its fields, whatever their numbers and alphabets."""
+    if isinstance(value, Value):
+        return type(value), *(_form(getattr(value, name)) for name in value._fields if name != "alphabet")
+    return value.shape if isinstance(value, np.ndarray) else value
 
 
 def first_guess(plan: Plan, emission: LeafEstimator, init: str, ending: str | None) -> HMM:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from genkern.core import kde as core
 from genkern.models import simplex
+from genkern.models.characteristic import Scaled, Waves, turns
 from genkern.models.leaf import Leaf
 from genkern.models.lean_information import Information
 from genkern.objects import Packed, pack_points, pack_series
@@ -80,10 +81,13 @@ class KDE(Leaf):
         """The batch of the stack."""
         return self.points.shape[:-2]
 
-    def pack(self, X: Any, sequences: bool = False) -> Packed:
-        """Encode bags (or series) of vectors with d coordinates."""
-        d = self.points.shape[-1]
-        return pack_series(X, "KDE", n_channels=d) if sequences else pack_points(X, "KDE", n_features=d)
+    def pack(self, X: Any) -> Packed:
+        """Encode bags of vectors with d coordinates."""
+        return pack_points(X, "KDE", n_features=self.points.shape[-1])
+
+    def pack_sequences(self, X: Any) -> Packed:
+        """Encode series of d channels."""
+        return pack_series(X, "KDE", n_channels=self.points.shape[-1])
 
     def _kernels(self, rows: int) -> core.Kernels:
         """Return the arrays of the passes, with leading axes (rows, n)."""
@@ -126,7 +130,7 @@ class KDE(Leaf):
         shares: Floats = raw.weights[:, 0, : len(self.weights)] * self.weights
         return np.split(shares, packed.offsets[1:-1])
 
-    def gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
+    def member_gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
         """Return derivatives (G, p)."""
         groups = len(blocks["points"])
         parts = [
@@ -136,7 +140,7 @@ class KDE(Leaf):
         ]
         return np.concatenate([part.reshape(groups, -1) for part in parts], axis=1)
 
-    def information(self, draws: Floats, coordinates: str) -> list[Information]:
+    def member_information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return the information of an observer who sees which point a draw came from.
 
         One (d, d) block per point, then one (1, 1) per variance, then one (n, n) of weights per member.
@@ -173,6 +177,16 @@ class KDE(Leaf):
             for name, array in fields
             for index in np.ndindex(array.shape)
         ]
+
+    def waves(self) -> Waves:
+        """Return what damps high frequencies, the variance around each point."""
+        count, d = self.points.shape[-2:]
+        return Waves(d, np.repeat(self.variance.reshape(-1, 1), d, axis=1), count)
+
+    def characteristic(self, waves: Floats) -> Scaled:
+        r"""Return :math:`\sum_j w_j e^{i \omega^T x_j - h |\omega|^2 / 2}`."""
+        values = np.einsum("...j,...js->...s", self.weights, turns(self.points @ waves.T))
+        return Scaled(values, -0.5 * self.variance[..., None] * (waves**2).sum(axis=1))
 
     def draw(self, which: NDArray[np.int64], rng: np.random.Generator) -> Floats:
         """Return one vector from each named member."""

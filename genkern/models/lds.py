@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from genkern.models import lds_covariance
 from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.gaussian import Gaussian, check_spread
 from genkern.models.lds_information import Expected, information_blocks
+from genkern.models.lds_positions import position_derivatives
 from genkern.models.lean_information import InformationBlocks
 from genkern.objects import Packed, pack_series
 from genkern.validation import Floats, check_array, check_int, check_option
@@ -230,21 +232,6 @@ class LDS(Model):
                 parts.append(raw.reshape(len(raw), -1))
         return np.concatenate(parts, axis=1)
 
-    def log_prob_grad(self, X: Any, coordinates: str = "softmax", n_jobs: int | None = None) -> Floats:
-        r"""Return :math:`\nabla_\theta \log p(x)` of each series, shape (n_objects, p).
-
-        Parameters
-        ----------
-        X : list of series
-        coordinates : {"softmax", "ratio", "sqrt", "raw"}
-            Of variances; matrices, means and full covariances have one system of coordinates.
-        n_jobs : int, optional
-            Threads.
-        """
-        self._require_single("log_prob_grad")
-        check_option(coordinates, COORDINATES, "coordinates", "LDS.log_prob_grad")
-        return self.gradient(self.statistics(X, n_jobs=n_jobs), coordinates)
-
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         r"""Return the complete-data Fisher information, averaged over series lengths, as pairs (index, block).
 
@@ -308,9 +295,14 @@ class LDS(Model):
         self._require_single("parameter_names")
         return [parameter for name in self._fields for parameter in self._names_of(name)]
 
+    def position_statistics(self, packed: Packed) -> Iterator[Statistics]:
+        """Yield the statistics of the positions of one series: derivatives of log p(x_t | x_0 ... x_{t-1})."""
+        logs, blocks = position_derivatives(self.systems(), packed.values)
+        yield Statistics(self, logs, np.ones(packed.n_points, np.int64), blocks)
+
     # --- sampling and the joint law
 
-    def sample(self, n: int, *, length: int, rng: Any = None) -> list[Floats]:
+    def sample(self, n: int, *, length: Any = None, rng: Any = None) -> list[Floats]:
         """Return n series of a length, each (length, d)."""
         self._require_single("sample")
         check_int(n, "n", "LDS.sample", 0)
@@ -345,10 +337,6 @@ class LDS(Model):
                 lagged = A @ lagged
             state, spread = A @ state, A @ spread @ np.swapaxes(A, -1, -2) + Q
         return Gaussian(mean.reshape((*self.shape, -1)), cov.reshape((*self.shape, length * d, length * d)))
-
-    def _require_single(self, what: str) -> None:
-        if self.shape:
-            raise ValueError(f"LDS.{what} needs one model. Got a stack of {self.shape}: index it.")
 
 
 def _refuse_singular(failed: NDArray[np.int64], first: int = 0) -> None:

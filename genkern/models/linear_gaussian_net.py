@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from genkern.core import gaussian as core
-from genkern.models.base import COORDINATES, Model, Statistics
+from genkern.models.base import COMMON, COORDINATES, Model, Statistics
 from genkern.models.gaussian import Gaussian
 from genkern.models.graph import Graph, make_graph, pack_rows, unique_patterns
 from genkern.models.lean_information import Information, InformationBlocks
@@ -281,22 +281,9 @@ class LinearGaussianNet(Model):
             if part.noise.covariance_type == "diagonal":
                 squares = np.diagonal(squares, axis1=1, axis2=2)
             blocks = {"weight": weight[:, None], "mean": error[:, None], "cov": squares[:, None]}
-            spread = part.noise.stack([part.noise]).gradient(blocks, coordinates)[:, len(part.own) :]
+            spread = part.noise.stack([part.noise]).member_gradient(blocks, coordinates)[:, len(part.own) :]
             derivatives += [lines.reshape(len(weight), -1), spread]
         return np.concatenate(derivatives, axis=1)
-
-    def log_prob_grad(self, X: Any, coordinates: str = "softmax") -> Floats:
-        r"""Return :math:`\nabla_\theta \log p(x)` of each object, shape (n_objects, p).
-
-        Parameters
-        ----------
-        X : list of objects
-        coordinates : {"softmax", "ratio", "sqrt", "raw"}
-            Of variances: their logarithms, themselves, standard deviations, themselves.
-        """
-        self._require_single("log_prob_grad")
-        check_option(coordinates, COORDINATES, "coordinates", "LinearGaussianNet.log_prob_grad")
-        return self.gradient(self.statistics(X), coordinates)
 
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         r"""Return the complete-data Fisher information, averaged over numbers of rows, as pairs (index, block).
@@ -314,7 +301,7 @@ class LinearGaussianNet(Model):
             moment = np.outer(design, design)
             moment[:-1, :-1] += cov[np.ix_(part.above, part.above)]
             blocks.append(draws * np.kron(np.linalg.inv(part.noise_cov), moment))
-            blocks.append(part.noise.stack([part.noise]).information(np.array([draws]), coordinates)[1])
+            blocks.append(part.noise.stack([part.noise]).member_information(np.array([draws]), coordinates)[1])
         ends = np.cumsum([len(block) for block in blocks])
         return [(np.arange(end - len(block), end), block) for end, block in zip(ends, blocks)]
 
@@ -354,6 +341,12 @@ class LinearGaussianNet(Model):
             names += [f"{name}.{spread}" for spread in part.noise.parameter_names[len(part.own) :]]
         return names
 
+    @property
+    def blocks(self) -> list[str]:
+        """The block of each parameter: weights, bias or variances, of whatever node."""
+        kinds = [name.rpartition(".")[2].split("[", 1)[0] for name in self.parameter_names]
+        return [COMMON.get(kind, kind) for kind in kinds]
+
     def sample(self, n: int, *, length: int = 1, rng: Any = None) -> list[Floats]:
         """Return n bags of ``length`` rows, each (length, d)."""
         self._require_single("sample")
@@ -364,10 +357,6 @@ class LinearGaussianNet(Model):
         noise = np.random.default_rng(rng).standard_normal((count, len(values)))
         rows = visible.mean + (noise * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         return list(rows.reshape(n, length, rows.shape[-1]))
-
-    def _require_single(self, what: str) -> None:
-        if self.shape:
-            raise ValueError(f"LinearGaussianNet.{what} needs one model. Got a stack of {self.shape}: index it.")
 
 
 @lru_cache(maxsize=256)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from genkern.models.base import Statistics
 from genkern.models.markov_base import Chain, check_chain
+from genkern.models.markov_positions import periodic_statistics
 from genkern.models.markov_stationary import stationary_law
 from genkern.objects import Packed
 from genkern.validation import Floats, check_int, check_probabilities
@@ -143,6 +146,19 @@ class PeriodicChain(Chain):
         # Position t has phase p if the first one has p - t.
         turns = (np.arange(self.period) - np.arange(packed.lengths.max())[:, None]) % self.period
         return [row[turns[:length]] for row, length in zip(share, packed.lengths)]
+
+    @property
+    def state_sizes(self) -> tuple[int, ...]:
+        """The number of phases, which are the hidden states of positions."""
+        return (self.period,)
+
+    def state_posteriors(self, packed: Packed) -> Floats:
+        """Return the posteriors (N, P) of the phases of all positions."""
+        return np.concatenate(self.posterior(packed))
+
+    def position_statistics(self, packed: Packed) -> Iterator[Statistics]:
+        """Yield the statistics of the positions of one sequence; the distribution of the start phase has none."""
+        return periodic_statistics(self, packed)
 
 
 class PositionalChain(Chain):

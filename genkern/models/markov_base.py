@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from genkern.models.hmm import HMM
 from genkern.models.lean_information import InformationBlocks
 from genkern.models.markov_draws import expected_visits, sample_codes
 from genkern.models.markov_hmm import chain_to_hmm
+from genkern.models.markov_positions import chain_statistics
 from genkern.objects import Alphabet, Packed, as_alphabet, pack_symbols
 from genkern.validation import Floats, check_array, check_int, check_option, check_probabilities
 
@@ -131,19 +133,6 @@ class Chain(Model):
             parts.append(simplex.gradient(raw, rows, coordinates).reshape(len(raw), -1))
         return np.concatenate(parts, axis=1)
 
-    def log_prob_grad(self, X: Any, coordinates: str = "softmax") -> Floats:
-        r"""Return :math:`\nabla_\theta \log p(x)` of each sequence, shape (n_objects, p).
-
-        Parameters
-        ----------
-        X : list of sequences
-        coordinates : {"softmax", "ratio", "sqrt", "raw"}
-            Of probabilities; see ``genkern.models.simplex``.
-        """
-        self._require_single("log_prob_grad")
-        check_option(coordinates, COORDINATES, "coordinates", f"{type(self).__name__}.log_prob_grad")
-        return self.gradient(self.statistics(X), coordinates)
-
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         """Return the complete-data Fisher information, averaged over sequence lengths, as pairs (index, block).
 
@@ -209,6 +198,10 @@ class Chain(Model):
             names += [f"{name}[{','.join(index)}]" for index in itertools.product(*labels)]
         return names
 
+    def position_statistics(self, packed: Packed) -> Iterator[Statistics]:
+        """Yield the statistics of the positions of one sequence."""
+        return chain_statistics(self, packed)
+
     # --- sampling and conversion
 
     def sample(self, n: int, *, length: int | None = None, rng: Any = None) -> list[Any]:
@@ -233,10 +226,6 @@ class Chain(Model):
         return chain_to_hmm(self.tables, self.alphabet, type(self).__name__)
 
     # --- refusals
-
-    def _require_single(self, what: str) -> None:
-        if self.shape:
-            raise ValueError(f"{type(self).__name__}.{what} needs one model. Got a stack of {self.shape}: index it.")
 
     def _refuse_impossible(self, log_prob: Floats, packed: Packed) -> None:
         """Raise for the first object of probability zero, naming the position at which it became impossible."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -93,9 +94,9 @@ class ChainEstimator(ModelEstimator):
 
     # --- what a kind of chain gives
 
+    @abstractmethod
     def _reference(self, alphabet: Alphabet, packed: Packed) -> Chain:
         """Return the chain of uniform transitions, with the first phase certain."""
-        raise TypeError(f"{type(self).__name__} must define _reference.")
 
     def _finish(self, models: list[Any]) -> list[Any]:
         """Return the models to be handed out."""

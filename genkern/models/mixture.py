@@ -10,11 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from genkern.core import hmm as core
 from genkern.core.mixture import share_out
 from genkern.models import natural, simplex
-from genkern.models.base import COORDINATES, Statistics, rebatch
+from genkern.models.base import COORDINATES, Statistics
+from genkern.models.characteristic import Scaled, Waves
 from genkern.models.draws import draw_rows
 from genkern.models.leaf import Leaf, refuse_impossible
 from genkern.models.lean_information import Information
 from genkern.models.mixture_passes import PREFIX, Outcome, Slopes, expect, log_weights, parts_of
+from genkern.models.states import flat_rows
+from genkern.models.value import rebatch
 from genkern.objects import Packed
 from genkern.validation import Floats, check_int, check_option, check_probabilities
 
@@ -58,6 +61,7 @@ class Mixture(Leaf):
     """
 
     _fields = ("weights", "components")
+    family_name = "mixture"
     weights: Floats
     components: Any
 
@@ -102,9 +106,14 @@ class Mixture(Leaf):
         """The alphabet of the components, None if they have none."""
         return getattr(self.components, "alphabet", None)
 
-    def pack(self, X: Any, sequences: bool = True) -> Packed:
-        """Encode sequences (or bags) of points."""
-        packed: Packed = self.components.pack(X, sequences)
+    def pack(self, X: Any) -> Packed:
+        """Encode bags of points."""
+        packed: Packed = self.components.pack(X)
+        return packed
+
+    def pack_sequences(self, X: Any) -> Packed:
+        """Encode sequences of points."""
+        packed: Packed = self.components.pack_sequences(X)
         return packed
 
     # --- densities
@@ -136,7 +145,7 @@ class Mixture(Leaf):
         responsibilities : list of ndarray of shape (m, k)
         """
         self._require_single("posterior")
-        packed = self.pack(X, sequences=False)
+        packed = self.pack(X)
         logs = np.array(self.components.log_density(packed.values), order="C")
         log_p, _ = share_out(logs[:, None], log_weights(self.weights)[None, None], packed.offsets)
         refuse_impossible(np.add.reduceat(log_p[:, 0], packed.offsets[:-1]), "Mixture")
@@ -159,7 +168,7 @@ class Mixture(Leaf):
         n_jobs : int, optional
             Threads.
         """
-        packed = self.pack(X, sequences=False)
+        packed = self.pack(X)
         if self.shape not in ((), (packed.n_objects,)):
             raise ValueError(
                 f"Mixture.statistics needs one model or one per object. Got a stack of {self.shape} for "
@@ -196,17 +205,24 @@ class Mixture(Leaf):
         """Return the components of batch (n * k,), or (n_objects, n * k) if each object has its own."""
         return rebatch(self.components, (*self.shape[:-1], -1))
 
-    def gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
+    def member_gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
         """Return derivatives (G, p)."""
         return np.concatenate(self._slopes(blocks, coordinates), axis=1)
 
     def _slopes(self, blocks: dict[str, Floats], coordinates: str) -> list[Floats]:
         """Return derivatives by the weights (G, n * k) and by the components' parameters."""
         shares = simplex.gradient(blocks["weights"], self.weights, coordinates)
-        rest = self.flat_components().gradient(component_blocks(blocks), coordinates)
+        rest = self.flat_components().member_gradient(component_blocks(blocks), coordinates)
         return [shares.reshape(len(shares), -1), rest]
 
-    def log_prob_grad(self, X: Any, coordinates: str = "softmax") -> Floats:
+    def gradient(self, statistics: Statistics, coordinates: str = "softmax") -> Floats:
+        """Return the derivatives (G, p) of the log-likelihood of bags from their statistics."""
+        if coordinates != "natural":
+            return super().gradient(statistics, coordinates)
+        blocks = {name: block[:, None] for name, block in statistics.blocks.items()}
+        return natural.gradient(blocks, self.components)
+
+    def log_prob_grad(self, X: Any, coordinates: str = "softmax", **options: Any) -> Floats:
         """Return the derivatives of each bag's log-likelihood, shape (n_objects, p).
 
         Parameters
@@ -217,7 +233,7 @@ class Mixture(Leaf):
         """
         self._require_single("log_prob_grad")
         self._check_coordinates(coordinates, "log_prob_grad")
-        packed = self.pack(X, sequences=False)
+        packed = self.pack(X)
         one, log_prob = rebatch(self, (1,)), np.empty(packed.n_objects)
         slopes = np.empty((packed.n_objects, len(self.parameters(coordinates))))
         for part in parts_of(packed, self.n_components):  # derivatives are many: those of few objects at a time
@@ -230,11 +246,86 @@ class Mixture(Leaf):
         refuse_impossible(log_prob, "Mixture")
         return slopes
 
-    def information(self, draws: Floats, coordinates: str) -> list[Information]:
+    def member_information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return the blocks of an observer who sees the components: weights of each member, then the components'."""
         shares = simplex.information(self.weights, draws, coordinates)
         visits = (np.asarray(draws)[:, None] * self.weights).ravel()
-        return [*shares, *self.flat_components().information(visits, coordinates)]
+        return [*shares, *self.flat_components().member_information(visits, coordinates)]
+
+    # --- what is hidden
+
+    @property
+    def hidden_states(self) -> list[str]:
+        """The components; of a stack, with the member's index first."""
+        return [",".join(map(str, index)) for index in np.ndindex(self.weights.shape)]
+
+    def member_visits(self, blocks: dict[str, Floats]) -> Floats:
+        """Return how many points each component of each member is expected to have emitted, (G, n * k)."""
+        return flat_rows(self.weights * blocks["weights"])
+
+    @property
+    def state_sizes(self) -> tuple[int, ...]:
+        """The number of components, which are the states of points."""
+        return (self.n_components,)
+
+    @property
+    def state_emissions(self) -> Any:
+        """The components."""
+        return self.components
+
+    def state_posteriors(self, packed: Packed) -> Floats:
+        """Return the responsibilities (N, k) of the components for all points."""
+        return np.concatenate(self.posterior(packed))
+
+    def expected_states(self, packed: Packed, steps: bool) -> tuple[Floats, Floats | None]:
+        """Return expected visits (n, k) of each bag."""
+        return self.visits(self.statistics(packed)), None
+
+    def expected_symbols(self, packed: Packed) -> Floats:
+        """Return how often each component is expected to have emitted each symbol, (n_objects, k, m)."""
+        if not self.components.counts_symbols:
+            return super().expected_symbols(packed)
+        counts: Floats = self.components.probs * self.statistics(packed)[f"{PREFIX}probs"]
+        return counts
+
+    def moments(self) -> tuple[Floats, Floats] | None:
+        """Return means and variances, if those of the components are known."""
+        found = self.components.moments()
+        if found is None:
+            return None
+        shares, (means, spreads) = self.weights[..., None], found
+        mean = (shares * means).sum(axis=-2)
+        return mean, (shares * (spreads + (means - mean[..., None, :]) ** 2)).sum(axis=-2)
+
+    def expected_points(self, packed: Packed) -> Floats | None:
+        """Return E[x_t | member i, what is observed of x_t], (N, n, d); None if gaps cannot be filled in."""
+        gaps = np.isnan(packed.values).any(axis=1)
+        alone = Packed(packed.values[gaps], np.arange(gaps.sum() + 1))
+        filled = self.flat_components().expected_points(alone)
+        if filled is None:
+            return None
+        points = np.repeat(packed.values[:, None, :], self.shape[0], axis=1)
+        if gaps.any():
+            shares = self.weigh(alone, np.ones((alone.n_points, self.shape[0])), totals=False)["weights"] * self.weights
+            points[gaps] = (shares[..., None] * filled.reshape(*shares.shape, -1)).sum(axis=-2)
+        return points
+
+    def beginning(self, length: int) -> Mixture:
+        """Return the law of the first symbols of a window."""
+        return self._restore(self.weights, self.components.beginning(length))
+
+    def waves(self) -> Waves | None:
+        """Return what is known of the frequencies of the components."""
+        found: Waves | None = self.components.waves()
+        return None if found is None else found._replace(load=self.n_components * found.load)
+
+    def characteristic(self, waves: Floats) -> Scaled:
+        """Return the weighted sum of those of the components."""
+        values, logs = self.components.characteristic(waves)
+        top = None if logs is None else np.where(self.weights[..., None] > 0, logs, -np.inf).max(axis=-2)
+        if top is not None:
+            values = values * np.exp(np.minimum(logs - top[..., None, :], 0.0))
+        return Scaled(np.einsum("...k,...ks->...s", self.weights, values), top)
 
     # --- parameters
 
@@ -263,6 +354,11 @@ class Mixture(Leaf):
         """Names such as ``weights[state,component]`` and ``components.mean[state,component,channel]``."""
         names = [f"weights[{','.join(map(str, index))}]" for index in np.ndindex(self.weights.shape)]
         return names + [PREFIX + name for name in self.components.parameter_names]
+
+    @property
+    def blocks(self) -> list[str]:
+        """The block of each parameter; components have those of their family."""
+        return ["weights"] * self.weights.size + list(self.components.blocks)
 
     def _check_coordinates(self, coordinates: str, what: str) -> None:
         check_option(coordinates, (*COORDINATES, "natural"), "coordinates", f"Mixture.{what}")

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from genkern.core.rows import expected_rows, log_pseudocounts
-from genkern.models.base import Statistics, rebatch
+from genkern.models.base import Statistics
 from genkern.models.em import Limits, Run, Steps, warn_unconverged
 from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import Batch, LeafEstimator
@@ -18,6 +18,7 @@ from genkern.models.mixture import Mixture, component_blocks
 from genkern.models.mixture_start import divide, is_symbols
 from genkern.models.restarts import Problem, best_start, numbers_in, warn_lone
 from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
+from genkern.models.value import rebatch
 from genkern.objects import Packed, kind_of
 from genkern.validation import Floats, begin_fit, check_int, check_number, check_option
 
@@ -131,8 +132,8 @@ class MixtureEstimator(LeafEstimator):
         self
         """
         begin_fit(self, X, y)
-        inner = self.inside_em(X, sequences=False)
-        packed = inner.pack(X, sequences=False)
+        packed = self.pack(X)
+        inner = self.inside_em(packed)
         self._refuse_few(packed, own=False)
         run = inner._best(packed, np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
@@ -147,8 +148,8 @@ class MixtureEstimator(LeafEstimator):
         Components with ``estimate="map"`` whose prior is not given take it from all bags, on which every mixture then
         depends; give ``prior_mean`` and ``prior_scale`` for mixtures that do not.
         """
-        inner = self.inside_em(X, sequences=False)
-        packed = inner.pack(X, sequences=False)
+        packed = self.pack(X)
+        inner = self.inside_em(packed)
         self._refuse_few(packed, own=True)
         run = inner._best(packed, keys_of(seed_of(self.random_state), unit_free_digests(packed)), own=True)
         warn_unconverged(run.converged, run.lost, self._limits(), "n_components")
@@ -172,18 +173,25 @@ class MixtureEstimator(LeafEstimator):
         """Return an estimator that fits parts of X as it would fit the whole (same alphabet)."""
         return clone(self).set_params(component=self._component_for(X).resolve(X))
 
-    def pack(self, X: Any, sequences: bool = True) -> Packed:
-        """Encode raw objects as the components' family does."""
+    def pack(self, X: Any) -> Packed:
+        """Encode bags of points as the components' family does."""
+        return self._family(X).pack(X)
+
+    def pack_sequences(self, X: Any) -> Packed:
+        """Encode sequences of points as the components' family does."""
+        return self._family(X).pack_sequences(X)
+
+    def _family(self, X: Any) -> Any:
+        """Return what encodes points: the model to start from, or the components' estimator."""
         self._check_parameters()
-        family = self.init if isinstance(self.init, Mixture) else self._component_for(X)
-        return family.pack(X, sequences)
+        return self.init if isinstance(self.init, Mixture) else self._component_for(X)
 
     # --- as the emissions of a latent model
 
-    def inside_em(self, X: Any, sequences: bool) -> MixtureEstimator:
-        """Return the estimator with the components' estimator as EM on X uses it."""
+    def inside_em(self, packed: Packed) -> MixtureEstimator:
+        """Return the estimator with the components' estimator as EM uses it."""
         self._check_parameters()
-        return clone(self).set_params(component=self._component_for(X).inside_em(X, sequences))
+        return clone(self).set_params(component=self._component_for(packed).inside_em(packed))
 
     def bounded(self, packed: Packed, own: bool) -> Self:
         """Return the estimator with the bounds of its components."""
@@ -293,8 +301,8 @@ class MixtureEstimator(LeafEstimator):
         """Return the leaf estimator for the components of a mixture."""
         if isinstance(self.component, LeafEstimator):
             return self.component
-        name = type(leaf.components).__name__.lower()
-        if name not in EMISSIONS:
+        name = leaf.components.family_name
+        if name is None:
             raise ValueError(f"MixtureEstimator: give 'component', an estimator of {type(leaf.components).__name__}.")
         return EMISSIONS[name]().shaped(leaf.components)
 

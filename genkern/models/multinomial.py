@@ -56,6 +56,7 @@ class Multinomial(CountLeaf):
     """
 
     _fields = ("probs", "total", "ordered")
+    family_name = "multinomial"
     probs: Floats
 
     def __init__(self, probs: ArrayLike, total: int | Leaf | None = None, ordered: bool = True):
@@ -99,12 +100,12 @@ class Multinomial(CountLeaf):
         counts = np.stack(columns, axis=1)
         return {"probs": np.divide(counts, self.probs, out=np.zeros_like(counts), where=counts > 0)}
 
-    def gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
+    def member_gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
         """Return derivatives (G, n * m)."""
         derivative = simplex.gradient(blocks["probs"], self.probs, coordinates)
         return derivative.reshape(len(derivative), -1)
 
-    def information(self, draws: Floats, coordinates: str) -> list[Information]:
+    def member_information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return one (m, m) block per member, for an expected number of rows."""
         return [*simplex.information(self.probs, draws * self.expected_total, coordinates)]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from genkern.core.rows import expected_rows, log_pseudocounts
-from genkern.models.counts import CountLeaf, check_total, check_totals, group_rows, pack_counts
+from genkern.models.counts import CountLeaf, check_total, check_totals, group_rows, pack_count_sequences, pack_counts
 from genkern.models.dirichlet_multinomial import DirichletMultinomial
 from genkern.models.estimator import LeafEstimator
 from genkern.models.multinomial import Multinomial
@@ -62,13 +62,23 @@ class MultinomialEstimator(LeafEstimator):
         self.estimate = estimate
         self.pseudocount = pseudocount
 
-    def pack(self, X: Any, sequences: bool = True) -> Packed:
-        """Encode rows of counts; sparse matrices stay sparse."""
+    def pack(self, X: Any) -> Packed:
+        """Encode bags of rows of counts; sparse matrices stay sparse."""
+        total = self._check_parameters()
+        return check_totals(pack_counts(X, "MultinomialEstimator"), total, "MultinomialEstimator")
+
+    def pack_sequences(self, X: Any) -> Packed:
+        """Encode sequences of dense rows of counts."""
+        total = self._check_parameters()
+        return check_totals(pack_count_sequences(X, "MultinomialEstimator"), total, "MultinomialEstimator")
+
+    def _check_parameters(self) -> Any:
+        """Raise for illegal settings, and return the checked total."""
         who = "MultinomialEstimator"
         self._check_estimate()
         check_number(self.pseudocount, "pseudocount", who)
         check_bool(self.ordered, "ordered", who)
-        return check_totals(pack_counts(X, who, sequences), check_total(self.total, who), who)
+        return check_total(self.total, who)
 
     def resolve(self, X: Any) -> MultinomialEstimator:
         """Return the estimator itself: columns need no alphabet."""

@@ -40,6 +40,7 @@ class Poisson(ExponentialFamily):
     """
 
     _fields = ("rate",)
+    family_name = "poisson"
     _ranges = ("nonnegative",)
     _support = "a whole number >= 0 (NaN if missing)"
     terms = ("x", "weight")

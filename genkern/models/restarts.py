@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from genkern.models.base import Model, Statistics
+from genkern.models.base import Statistics
 from genkern.models.em import Limits, Lone, Run, Steps, better, climb
 from genkern.models.streams import Keys, derive
+from genkern.models.value import Value
 from genkern.objects import Packed
 from genkern.progress import report
 from genkern.validation import Floats, warn
@@ -33,10 +34,10 @@ class Problem(NamedTuple):
     size: int
 
 
-def numbers_in(model: Model) -> int:
+def numbers_in(model: Value) -> int:
     """Return how many numbers a model holds."""
     values = [getattr(model, name) for name in model._fields]
-    return sum(numbers_in(value) if isinstance(value, Model) else int(np.size(value)) for value in values)
+    return sum(numbers_in(value) if isinstance(value, Value) else int(np.size(value)) for value in values)
 
 
 def best_start(problem: Problem, limits: Limits, n_init: int, packed: Packed, keys: Keys, own: bool) -> Run:

@@ -77,7 +77,7 @@ class SiteModel(Leaf):
         """The batch of the stack."""
         return self.probs.shape[:-2]
 
-    def pack(self, X: Any, sequences: bool = False) -> Packed:
+    def pack(self, X: Any) -> Packed:
         """Encode windows; each is one point, whether as a bag or as a sequence."""
         return pack_windows(X, self.alphabet, "SiteModel", length=self.probs.shape[-2])
 
@@ -119,12 +119,12 @@ class SiteModel(Leaf):
         raw = np.divide(counts, table, out=np.zeros_like(counts), where=counts > 0)
         return {"probs": self.alphabet.pass_to_members(raw) if width > self.alphabet.size else raw}
 
-    def gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
+    def member_gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
         """Return derivatives (G, n * L * m)."""
         derivative = simplex.gradient(blocks["probs"], self.probs, coordinates)
         return derivative.reshape(len(derivative), -1)
 
-    def information(self, draws: Floats, coordinates: str) -> list[Information]:
+    def member_information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return one (m, m) block per member and position."""
         visits = np.repeat(draws[:, None], self.probs.shape[-2], axis=1)
         return [*simplex.information(self.probs, visits, coordinates)]
@@ -145,6 +145,10 @@ class SiteModel(Leaf):
             f"probs[{','.join(map(str, (*index[:-1], self.alphabet.symbols[index[-1]])))}]"
             for index in np.ndindex(self.probs.shape)
         ]
+
+    def beginning(self, length: int) -> SiteModel:
+        """Return the law of the first symbols of a window."""
+        return self._restore(self.probs[..., :length, :], self.alphabet)
 
     def draw(self, which: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int32]:
         """Return one window (L,) of codes from each named member."""

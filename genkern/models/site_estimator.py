@@ -49,7 +49,7 @@ class SiteEstimator(LeafEstimator):
         self.missing = missing
         self.unknown = unknown
 
-    def pack(self, X: Any, sequences: bool = False) -> Packed:
+    def pack(self, X: Any) -> Packed:
         """Encode windows of one length with the given or the inferred alphabet."""
         check_number(self.pseudocount, "pseudocount", "SiteEstimator")
         return pack_windows(X, self.alphabet, "SiteEstimator", self.missing, unknown=self.unknown)

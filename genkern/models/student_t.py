@@ -83,10 +83,13 @@ class StudentT(Leaf):
         """Return the Gaussian with these means and scales, whose coordinates they share."""
         return Gaussian._restore(self.mean, self.scale)
 
-    def pack(self, X: Any, sequences: bool = True) -> Packed:
-        """Encode series (or bags) of vectors with d channels."""
-        d = self.mean.shape[-1]
-        return pack_series(X, "StudentT", n_channels=d) if sequences else pack_points(X, "StudentT", n_features=d)
+    def pack(self, X: Any) -> Packed:
+        """Encode bags of vectors with d coordinates."""
+        return pack_points(X, "StudentT", n_features=self.mean.shape[-1])
+
+    def pack_sequences(self, X: Any) -> Packed:
+        """Encode series of d channels."""
+        return pack_series(X, "StudentT", n_channels=self.mean.shape[-1])
 
     # --- density and derivatives
 
@@ -174,7 +177,7 @@ class StudentT(Leaf):
         weight, freedom = _slopes(squares, d, self.df)
         return (weight / self.scale)[..., None] * gaps, 0.5 * (weight * squares - d) / self.scale, freedom
 
-    def gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
+    def member_gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
         """Return derivatives (G, p)."""
         groups, n = blocks["mean"].shape[:2]
         spread = blocks["scale"]
@@ -187,7 +190,7 @@ class StudentT(Leaf):
         tail = np.concatenate([spread.reshape(groups, n, -1), freedom.reshape(groups, n, -1)], axis=-1)
         return np.concatenate([blocks["mean"].reshape(groups, -1), tail.reshape(groups, -1)], axis=1)
 
-    def information(self, draws: Floats, coordinates: str) -> list[Information]:
+    def member_information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return the blocks of means (one per member), then of scales and degrees of freedom (one per member)."""
         tails = [member._tail_information(coordinates) for member in self.unstack()]
         d, scale = self.mean.shape[-1], self.scale

@@ -13,6 +13,7 @@ from genkern.models import simplex
 from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.lds import LDS
 from genkern.models.lean_information import InformationBlocks
+from genkern.models.states import chain_visits, state_names
 from genkern.models.switching_draws import simulate
 from genkern.models.switching_field import Field, mean_field
 from genkern.models.switching_filter import estimate
@@ -297,21 +298,6 @@ class SwitchingLDS(Model):
             parts.append(self.systems[k].gradient(own, coordinates))
         return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
 
-    def log_prob_grad(self, X: Any, coordinates: str = "softmax", n_jobs: int | None = None) -> Floats:
-        r"""Return :math:`\nabla_\theta \log p(x)` of each series, shape (n_objects, p): exact, or refused.
-
-        Parameters
-        ----------
-        X : list of series
-        coordinates : {"softmax", "ratio", "sqrt", "raw"}
-            Of probabilities and variances; matrices, means and full covariances have one system of coordinates.
-        n_jobs : int, optional
-            Threads.
-        """
-        self._require_single("log_prob_grad")
-        check_option(coordinates, COORDINATES, "coordinates", "SwitchingLDS.log_prob_grad")
-        return self.gradient(self.statistics(X, n_jobs=n_jobs), coordinates)
-
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         r"""Return the complete-data Fisher information, averaged over series lengths, as pairs (index, block).
 
@@ -354,9 +340,26 @@ class SwitchingLDS(Model):
         names = [f"start[{k}]" for k in regimes] + [f"transitions[{k},{j}]" for k in regimes for j in regimes]
         return names + [f"systems[{k}].{name}" for k in regimes for name in self.systems[k].parameter_names]
 
+    @property
+    def blocks(self) -> list[str]:
+        """The block of each parameter; systems have those of theirs."""
+        S = self.n_regimes
+        return ["start"] * S + ["transitions"] * S * S + S * self.systems[0].blocks
+
+    # --- what is hidden
+
+    @property
+    def hidden_states(self) -> list[str]:
+        """The regimes."""
+        return state_names([self.n_regimes])
+
+    def visits(self, statistics: Statistics) -> Floats:
+        """Return how often each regime is expected to be visited, (G, S)."""
+        return chain_visits(self.start, self.transitions, statistics["start"], statistics["transitions"])
+
     # --- sampling
 
-    def sample(self, n: int, *, length: int, rng: Any = None) -> list[Floats]:
+    def sample(self, n: int, *, length: Any = None, rng: Any = None) -> list[Floats]:
         """Return n series of a length, each (length, d)."""
         return [series for series, _, _ in self.simulate(n, length=length, rng=rng)]
 
@@ -366,10 +369,6 @@ class SwitchingLDS(Model):
         check_int(n, "n", "SwitchingLDS.simulate", 0)
         check_int(length, "length", "SwitchingLDS.simulate", 1)
         return simulate(self, n, length, np.random.default_rng(rng))
-
-    def _require_single(self, what: str) -> None:
-        if self.shape:
-            raise ValueError(f"SwitchingLDS.{what} needs one model. Got a stack of {self.shape}: index it.")
 
 
 def blocks_of(sums: Sums, totals: bool) -> dict[str, Floats]:

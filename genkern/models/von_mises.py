@@ -44,6 +44,7 @@ class VonMises(ExponentialFamily):
     """
 
     _fields = ("mean", "concentration")
+    family_name = "vonmises"
     _ranges = ("real", "nonnegative")
     _support = "a number"
     terms = ("cos", "sin", "weight")
