@@ -67,6 +67,7 @@ from genkern.datasets import load_splice_junctions
 from genkern.embed import ScaleSeries
 from genkern.embed.cross_fit import CrossFit
 from genkern.embed.positions import as_vector
+from genkern.models import markov_positions
 
 RNG = np.random.default_rng(7)
 
@@ -217,7 +218,8 @@ def test_statistics_of_beginnings_do_not_depend_on_the_size_of_blocks(monkeypatc
         fisher = FisherScore(SYMBOL_MODELS[name]).fit(SYMBOLS)
         whole = position_features(fisher, SYMBOLS[:1]).toarray()
         with monkeypatch.context() as patch:
-            patch.setattr(model_positions, "BLOCK", 2 * fisher.n_features_out_)
+            for module in (model_positions, markov_positions):
+                patch.setattr(module, "BLOCK", 2 * fisher.n_features_out_)
             np.testing.assert_allclose(position_features(fisher, SYMBOLS[:1]).toarray(), whole, rtol=1e-12)
 
 

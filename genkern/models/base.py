@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from genkern.models.characteristic import EmittingChain
 from genkern.models.lean_information import InformationBlocks
 from genkern.models.positions import changes
-from genkern.models.states import count_symbols, pair_offsets, sum_pieces
+from genkern.models.states import count_symbols, flat_rows, pair_offsets, sum_pieces
 from genkern.models.value import Value
 from genkern.objects import Packed
 from genkern.validation import Floats, check_option
@@ -28,7 +28,14 @@ class Model(Value, ABC):
     structure is a subclass that gives those that are abstract, and overrides a default where it knows better or has
     more to tell. What is hidden in it, if anything, it says by ``hidden_states`` and ``visits`` (for Fisher scores),
     and by ``state_sizes``, ``state_posteriors`` and ``state_emissions`` (for features of states).
+
+    Attributes
+    ----------
+    has_steps : bool
+        Whether hidden states of neighbouring positions have a joint posterior, ``pair_posteriors``.
     """
+
+    has_steps: ClassVar[bool] = False
 
     # --- what every model gives
 
@@ -146,22 +153,23 @@ class Model(Value, ABC):
         return ()
 
     @property
-    def has_steps(self) -> bool:
-        """Whether hidden states of neighbouring positions have a joint posterior, ``pair_posteriors``."""
-        return False
-
-    @property
     def state_emissions(self) -> Any:
         """What the hidden states emit: a leaf stack of one member for each; None if it is not of this form."""
         return None
 
     def state_posteriors(self, packed: Packed) -> Floats:
-        """Return the posteriors (N, S) of the states of all positions, chains side by side."""
-        raise TypeError(f"{type(self).__name__} has no discrete hidden states.")
+        """Return the posteriors (N, S) of the states of all positions, chains side by side.
+
+        The default is for models of one chain whose ``posterior(X)`` is a list of arrays (T, S), one for each object.
+        """
+        return np.concatenate(cast(Any, self).posterior(packed))
 
     def pair_posteriors(self, packed: Packed) -> Floats:
-        """Return the posteriors (N - n_objects, S2) of states at neighbouring positions, flattened, chain by chain."""
-        raise TypeError(f"{type(self).__name__} has no transitions between hidden states.")
+        """Return the posteriors (N - n_objects, S2) of states at neighbouring positions, flattened, chain by chain.
+
+        The default is for those whose ``posterior(X, pairs=True)`` has pairs of such arrays and arrays (T - 1, S, S).
+        """
+        return flat_rows(np.concatenate([xi for _, xi in cast(Any, self).posterior(packed, pairs=True)]))
 
     def expected_states(self, packed: Packed, steps: bool) -> tuple[Floats, Floats | None]:
         """Return expected visits (n, S) and, with ``steps``, transitions (n, S2) of each object: sums over time."""

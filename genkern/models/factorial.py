@@ -74,6 +74,7 @@ class FactorialHMM(Model):
     """
 
     _fields = ("starts", "transitions", "means", "cov")
+    has_steps = True
     starts: tuple[Floats, ...]
     transitions: tuple[Floats, ...]
     means: tuple[Floats, ...]
@@ -345,11 +346,6 @@ class FactorialHMM(Model):
         """The numbers of states of the chains."""
         return self.n_states
 
-    @property
-    def has_steps(self) -> bool:
-        """Whether there are transitions between hidden states."""
-        return True
-
     def state_posteriors(self, packed: Packed) -> Floats:
         """Return the posteriors (N, S) of the states of all positions, chains side by side."""
         return np.concatenate([np.concatenate(chain) for chain in zip(*self.posterior(packed), strict=True)], axis=1)
@@ -357,8 +353,7 @@ class FactorialHMM(Model):
     def pair_posteriors(self, packed: Packed) -> Floats:
         """Return the posteriors (N - n_objects, S2) of states at neighbouring positions, chain by chain."""
         pieces = [xi for _, xi in self.posterior(packed, pairs=True)]
-        chains = [flat_rows(np.concatenate(chain)) for chain in zip(*pieces, strict=True)]
-        return np.concatenate(chains, axis=1)
+        return np.concatenate([flat_rows(np.concatenate(chain)) for chain in zip(*pieces, strict=True)], axis=1)
 
     def position_statistics(self, packed: Packed) -> Iterator[Statistics]:
         """Yield the statistics of the positions of one series; a step into a state belongs to its position."""

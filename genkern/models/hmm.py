@@ -14,7 +14,7 @@ from genkern.models import simplex
 from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.bayes_net_hmm import BayesNet, unroll
 from genkern.models.characteristic import EmittingChain
-from genkern.models.hmm_draws import expected_visits, paths_of_length, paths_that_stop
+from genkern.models.hmm_draws import check_stopping, expected_visits, paths_of_length, paths_that_stop
 from genkern.models.leaf import Leaf
 from genkern.models.lean_information import Information, InformationBlocks
 from genkern.models.positions import each_point
@@ -26,7 +26,6 @@ from genkern.validation import (
     check_int,
     check_option,
     check_probabilities,
-    normalise_rows,
 )
 
 
@@ -62,6 +61,7 @@ class HMM(Model):
     """
 
     _fields = ("start", "transitions", "emissions", "end", "stop")
+    has_steps = True
     start: Floats
     transitions: Floats
     emissions: Leaf
@@ -83,7 +83,7 @@ class HMM(Model):
         if stop is None:
             steps, halts = check_probabilities(transitions, "transitions", "HMM", shape=square), None
         else:
-            steps, halts = _check_stopping(transitions, stop, square)
+            steps, halts = check_stopping(transitions, stop, square)
         if end is not None:
             end = check_probabilities(end, "end", "HMM", shape=first.shape)
         if not isinstance(emissions, Leaf):
@@ -175,12 +175,15 @@ class HMM(Model):
         )
         self._refuse_impossible(sums.log_prob, packed, evidence)
         summarise = self.emissions.emission_totals if totals else self.emissions.emission_statistics
+        return self._named(sums, packed.lengths, summarise(packed, evidence, sums.emissions))
+
+    def _named(self, sums: Any, lengths: NDArray[np.int64], emissions: dict[str, Floats]) -> Statistics:
+        """Return what a pass gave, and the blocks of emissions, as statistics."""
         blocks = {"start": sums.start, "transitions": sums.transitions}
-        for name, block in summarise(packed, evidence, sums.emissions).items():
-            blocks[f"emissions.{name}"] = block
+        blocks |= {f"emissions.{name}": block for name, block in emissions.items()}
         if self.final is not None:
             blocks["stop" if self.end is None else "end"] = sums.end
-        return Statistics(self, sums.log_prob, packed.lengths, blocks)
+        return Statistics(self, sums.log_prob, lengths, blocks)
 
     def gradient(self, statistics: Statistics, coordinates: str = "softmax") -> Floats:
         """Return derivatives (G, p) of the log-likelihood from the statistics of one model."""
@@ -311,11 +314,6 @@ class HMM(Model):
         return (self.n_states,)
 
     @property
-    def has_steps(self) -> bool:
-        """Whether there are transitions between hidden states."""
-        return True
-
-    @property
     def state_emissions(self) -> Leaf:
         """What the states emit."""
         return self.emissions
@@ -323,14 +321,6 @@ class HMM(Model):
     def as_chain(self) -> EmittingChain:
         """Return the parts of a stack of batch (a,)."""
         return EmittingChain(self.emissions, self.start, self.transitions, self.final)
-
-    def state_posteriors(self, packed: Packed) -> Floats:
-        """Return the posteriors (N, n) of the states of all positions."""
-        return np.concatenate(self.posterior(packed))
-
-    def pair_posteriors(self, packed: Packed) -> Floats:
-        """Return the posteriors (N - n_objects, n * n) of states at neighbouring positions."""
-        return flat_rows(np.concatenate([xi for _, xi in self.posterior(packed, pairs=True)]))
 
     def expected_states(self, packed: Packed, steps: bool) -> tuple[Floats, Floats | None]:
         """Return expected visits (n, S) and transitions (n, S2) of each object, by the faster pass for sums."""
@@ -350,12 +340,8 @@ class HMM(Model):
         evidence = self.emissions.evidence(packed)
         found = position_gradients(self.chains(), evidence, packed.n_points)
         points = each_point(packed)
-        blocks = {"start": found.start, "transitions": found.transitions}
-        for name, block in self.emissions.emission_statistics(points, evidence, found.emissions).items():
-            blocks[f"emissions.{name}"] = block
-        if self.final is not None:
-            blocks["stop" if self.end is None else "end"] = found.end
-        yield Statistics(self, found.log_prob, points.lengths, blocks)
+        emissions = self.emissions.emission_statistics(points, evidence, found.emissions)
+        yield self._named(found, points.lengths, emissions)
 
     # --- sampling
 
@@ -407,14 +393,3 @@ def emission_blocks(statistics: Statistics) -> dict[str, Floats]:
     """Return the blocks of the emission family, without their prefix."""
     prefix = "emissions."
     return {name[len(prefix) :]: block for name, block in statistics.blocks.items() if name.startswith(prefix)}
-
-
-def _check_stopping(transitions: ArrayLike, stop: ArrayLike, square: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """Return transitions and stop probabilities whose joint rows sum to one."""
-    steps = check_array(transitions, "transitions", "HMM", shape=square)
-    halts = check_array(stop, "stop", "HMM", shape=square[:-1])
-    joint = np.concatenate([steps, halts[..., None]], axis=-1)
-    if (joint < 0).any():
-        raise ValueError("HMM: 'transitions' and 'stop' must not be negative.")
-    joint = normalise_rows(joint, "[transitions | stop]", "HMM")
-    return joint[..., :-1], joint[..., -1]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from genkern.core import draws as core
 from genkern.models.draws import draw_paths, draw_stopping
-from genkern.validation import Floats
+from genkern.validation import Floats, check_array, normalise_rows
 
 MOST_STATES = 1e9  # of all paths drawn at a time
 
@@ -71,3 +71,14 @@ def _closure(transitions: Floats, known: NDArray[np.bool_]) -> NDArray[np.bool_]
         if (more == known).all():
             return known
         known = more
+
+
+def check_stopping(transitions: ArrayLike, stop: ArrayLike, square: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Return transitions and stop probabilities whose joint rows sum to one."""
+    steps = check_array(transitions, "transitions", "HMM", shape=square)
+    halts = check_array(stop, "stop", "HMM", shape=square[:-1])
+    joint = np.concatenate([steps, halts[..., None]], axis=-1)
+    if (joint < 0).any():
+        raise ValueError("HMM: 'transitions' and 'stop' must not be negative.")
+    joint = normalise_rows(joint, "[transitions | stop]", "HMM")
+    return joint[..., :-1], joint[..., -1]

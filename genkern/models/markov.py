@@ -152,10 +152,6 @@ class PeriodicChain(Chain):
         """The number of phases, which are the hidden states of positions."""
         return (self.period,)
 
-    def state_posteriors(self, packed: Packed) -> Floats:
-        """Return the posteriors (N, P) of the phases of all positions."""
-        return np.concatenate(self.posterior(packed))
-
     def position_statistics(self, packed: Packed) -> Iterator[Statistics]:
         """Yield the statistics of the positions of one sequence; the distribution of the start phase has none."""
         return periodic_statistics(self, packed)

@@ -273,10 +273,6 @@ class Mixture(Leaf):
         """The components."""
         return self.components
 
-    def state_posteriors(self, packed: Packed) -> Floats:
-        """Return the responsibilities (N, k) of the components for all points."""
-        return np.concatenate(self.posterior(packed))
-
     def expected_states(self, packed: Packed, steps: bool) -> tuple[Floats, Floats | None]:
         """Return expected visits (n, k) of each bag."""
         return self.visits(self.statistics(packed)), None
