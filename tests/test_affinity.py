@@ -92,7 +92,8 @@ def test_every_formula_equals_its_oracle(names: tuple[str, ...]) -> None:
 
 def test_every_formula_has_an_oracle_somewhere() -> None:
     tested = [set(CASES), *ELSEWHERE.values()]
-    assert sorted(names for part in tested for names in part) == sorted(key(rule) for rule in affinity.table())
+    own = [rule for rule in affinity.table() if rule.left.__module__.startswith("genkern.")]  # not those of tests
+    assert sorted(names for part in tested for names in part) == sorted(map(key, own))
 
 
 @pytest.mark.parametrize("rho", [0.5, 1.0, 2.2])
