@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from genkern import (
+    HMM,
     ExponentialEstimator,
     FisherScore,
     GammaEstimator,
@@ -174,6 +175,41 @@ def test_the_floor_is_a_share_of_the_channels_variance_in_the_data():
     np.testing.assert_allclose(again.components.cov[1], expected, rtol=1e-6)
     both = MixtureEstimator(2, GaussianEstimator(min_covar=0.02), init=start, tol=0, max_iter=50).fit(X).model_
     np.testing.assert_allclose(both.components.cov[1], np.maximum(expected, 0.02), rtol=1e-9)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("family", [HMMEstimator, MixtureEstimator])
+@pytest.mark.parametrize("named", [False, True])
+def test_maximize_of_a_bounded_estimator_is_the_step_of_fit(form, family, named):
+    rng = np.random.default_rng(0)
+    X = [np.concatenate([rng.normal(size=(40, 2)), 3.0 + 1e-4 * rng.normal(size=(20, 2)), [[1e4, -1e3]]])]
+    spread = {"isotropic": np.ones(2), "diagonal": np.ones((2, 2)), "full": np.stack([np.eye(2)] * 2)}[form]
+    leaf = Gaussian([[0.0, 0.0], [3.0, 3.0]], spread * np.array([1.0, 1e-2]).reshape(-1, *[1] * (spread.ndim - 1)))
+    start = Mixture([0.6, 0.4], leaf) if family is MixtureEstimator else HMM([0.6, 0.4], np.full((2, 2), 0.5), leaf)
+    args = {"init": start, "max_iter": 1, "tol": 0}
+    estimator = family(2, **args) if named else family(2, GaussianEstimator(form), **args)
+
+    def tight(model):
+        variances = (model.components if family is MixtureEstimator else model.emissions).variances[1]
+        return variances[:1] if form == "isotropic" else variances
+
+    packed = estimator.pack(X)
+    step = estimator.bounded(packed, own=False).maximize(start.statistics(X))
+    assert step == estimator.fit(X).model_
+    own = estimator.bounded(packed, own=True).maximize(type(start).stack([start]).statistics(X))
+    assert own[0] == estimator.fit_each(X)[0]
+    middle = ((np.quantile(X[0], 0.9, axis=0) - np.quantile(X[0], 0.1, axis=0)) / 2.5631) ** 2
+    for model, unit in ((step, middle), (estimator.maximize(start.statistics(X)), X[0].var(axis=0))):
+        np.testing.assert_allclose(tight(model), 1e-4 * (unit.mean() if form == "isotropic" else unit), rtol=1e-3)
+
+
+def test_maximize_of_a_bounded_gaussian_is_the_fit():
+    X = np.concatenate([np.zeros((40, 1)), np.full((40, 1), 1e-3), [[1e6]]])
+    estimator = GaussianEstimator(relative_floor=2.0)  # above the variance, so that the floor is what is found
+    step = estimator.bounded(estimator.pack([X]), own=False).maximize(Gaussian([0.0], [1.0]).statistics([X]))
+    np.testing.assert_allclose(step.cov, estimator.fit(X).model_.cov, rtol=1e-6)
+    whole = GaussianEstimator(relative_floor=2.0).maximize(Gaussian([0.0], [1.0]).statistics([X]))
+    np.testing.assert_allclose(whole.cov, 2.0 * X.var(axis=0), rtol=1e-9)
 
 
 @pytest.mark.parametrize("form", FORMS)

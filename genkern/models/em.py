@@ -21,7 +21,7 @@ SLACK = 1e-9, 1e-8  # loss relative to the objective, and per observation, that 
 
 
 class Lone(NamedTuple):
-    """A component that rests on one observation: its place in the model and its effective number of observations."""
+    """A component that rests on one observation or its copies: its place in the model, and its observations."""
 
     place: tuple[int, ...]
     weight: float
@@ -31,7 +31,7 @@ class Run(NamedTuple):
     """The outcome of EM for P models: the models, objectives (P,), steps (P,), convergence (P,), summed history.
 
     ``lost`` (P,) is what the last step would have lost, infinite if that is no number, where it was taken back, else
-    zero. ``lone`` has, for each model, the components that rest on one observation, if that was asked.
+    zero. ``lone`` has, for each model, the components that rest on one observation or its copies, if that was asked.
     """
 
     models: list[Any]
@@ -50,7 +50,7 @@ class Steps(NamedTuple):
     has the statistics of all together. ``drop``, if there is one, is told which own models leave the batch: for E-steps
     that go on from the last. Of families whose densities have no bound, ``at_floor`` says which components of a model
     are at their floor, in which directions (the last axis), and ``counts``, from statistics, how many observations each
-    has.
+    has, and ``coincide`` which rest on observations that all but coincide.
     """
 
     expect: Callable[[Any, Packed], Statistics]
@@ -60,6 +60,7 @@ class Steps(NamedTuple):
     drop: Callable[[NDArray[np.bool_]], None] | None = None
     at_floor: Callable[[Any], NDArray[np.bool_]] | None = None
     counts: Callable[[Statistics], Floats] | None = None
+    coincide: Callable[[Statistics], NDArray[np.bool_]] | None = None
 
 
 class Limits(NamedTuple):
@@ -160,7 +161,8 @@ def best_of(runs: int, run: Callable[[int], Run], limits: Limits) -> Run:
 def better(old: Run, new: Run) -> Run:
     """Return, model by model, the run with the higher objective, and the history of the run that wins most.
 
-    A model with a component that rests on one observation loses against one without: its objective is that of a floor.
+    A model with a component that rests on one observation, or on copies of one, loses against one without: its
+    objective is that of a floor.
     """
     alone = [run.lone or [[]] * len(run.models) for run in (old, new)]
     bad, worse = (np.array([bool(found) for found in each]) for each in alone)

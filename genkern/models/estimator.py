@@ -107,6 +107,10 @@ class LeafEstimator(ModelEstimator):
         """Return the effective number of observations of each member, from blocks taken under ``leaf``."""
         raise TypeError(f"{type(self).__name__} must define counts.")
 
+    def coincide(self, blocks: dict[str, Floats], leaf: Any) -> NDArray[np.bool_]:
+        """Return which members rest on points that all but coincide, from blocks taken under ``leaf``."""
+        raise TypeError(f"{type(self).__name__} must define coincide.")
+
     def predictive(self, packed: Packed, own: bool) -> Leaf:
         """Return posterior predictive distributions, a stack of batch (1,) or, if own, (n_objects, 1)."""
         raise TypeError(f"{type(self).__name__} has no posterior predictive distribution.")
@@ -229,7 +233,10 @@ class LeafEstimator(ModelEstimator):
         return type(part)._restore(*(whole[name] for name in part._fields))
 
     def maximize(self, statistics: Statistics) -> Any:
-        """Return the model from the statistics of bags under another, summed over their leading axis."""
+        """Return the model from the statistics of bags under another, summed over their leading axis.
+
+        Floors relative to the data are those of the statistics; ``bounded`` gives an estimator with those of ``fit``.
+        """
         self._check_mode()
         one = statistics.model.stack([statistics.model])
         blocks = {name: block[:, None] for name, block in statistics.total().blocks.items()}

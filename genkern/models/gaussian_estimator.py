@@ -11,7 +11,14 @@ from sklearn.base import clone
 from genkern.intake import locate
 from genkern.models.estimator import LeafEstimator
 from genkern.models.gaussian import Gaussian, check_spread
-from genkern.models.gaussian_floor import at_floor, data_floor, floor_covariances, mean_and_scale, statistics_floor
+from genkern.models.gaussian_floor import (
+    SAME,
+    at_floor,
+    data_floor,
+    floor_covariances,
+    mean_and_scale,
+    statistics_floor,
+)
 from genkern.models.gaussian_prior import Prior
 from genkern.models.student_t import StudentT
 from genkern.objects import Packed, pack_points, pack_series
@@ -75,7 +82,8 @@ class GaussianEstimator(LeafEstimator):
 
     Covariances maximise the likelihood (or the posterior) under the floor, so that EM never falls. Predictive
     distributions have no floor. ``maximize``, which is given no data, takes the variances of channels from the
-    statistics, over all states or components.
+    statistics, over all states or components, outliers included. The estimator ``bounded(pack(X), own=False)`` has the
+    floor of ``fit(X)``, and its ``maximize`` is the step that ``fit`` takes.
 
     Missing entries (NaN) are integrated out by EM. Predictive distributions with missing entries have a closed form for
     diagonal covariances, or if points are missing as a whole; others are refused. A column without any value is refused
@@ -290,6 +298,11 @@ class GaussianEstimator(LeafEstimator):
     def counts(self, blocks: dict[str, Floats], leaf: Gaussian) -> Floats:
         """Return the weights of the members."""
         return blocks["weight"].reshape(leaf.shape)
+
+    def coincide(self, blocks: dict[str, Floats], leaf: Gaussian) -> NDArray[np.bool_]:
+        """Return which members would have a variance far below the floor in every direction, were there none."""
+        free = self._with(_floor=0.0).maximize_blocks(blocks, leaf)
+        return np.asarray(at_floor(free, SAME * self._floor).all(axis=-1))
 
     def log_prior(self, leaf: Gaussian) -> Floats:
         """Return the normal-inverse-Wishart log prior."""

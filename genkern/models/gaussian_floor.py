@@ -21,6 +21,7 @@ from genkern.objects import Packed
 from genkern.validation import Floats
 
 NEAR = 1.0 + 1e-6  # times the floor: a variance below that is at it
+SAME = 1e-2  # times the floor: points with a smaller variance all but coincide
 VAGUE = 1e-12  # variance that stands for none, in units of the mean square, where there is no floor
 
 

@@ -45,7 +45,7 @@ class HMMEstimator(ModelEstimator):
         estimator such as ``GaussianEstimator("full")`` owns its floors and priors.
     n_init : int, default=1
         Restarts from different first guesses; the best is kept. A run with a state at its floor that rests on one
-        observation loses against one without. Restarts of little data are run together.
+        observation, or on few that coincide, loses against one without. Restarts of little data are run together.
     max_iter : int, default=1000
         Largest number of EM steps. Few models need many, and in ``fit_each`` those that are done leave the batch.
     tol : float, default=1e-5
@@ -190,7 +190,9 @@ class HMMEstimator(ModelEstimator):
     def maximize(self, statistics: Statistics) -> HMM:
         """Return the model that maximises the expected log-likelihood plus log prior: the M-step.
 
-        Statistics under one model are summed over objects; those under a stack of own models give a stack.
+        Statistics under one model are summed over objects; those under a stack of own models give a stack. The relative
+        floor of Gaussians is a share of the channels' variances in the statistics, outliers included, that of ``fit``
+        leaves these aside: ``estimator.bounded(estimator.pack(X), own=False).maximize`` is its very step.
         """
         summed = statistics if statistics.model.shape else statistics.total()
         return self._maximize(self._emission_of(statistics.model), summed)
@@ -201,6 +203,11 @@ class HMMEstimator(ModelEstimator):
             return clone(self)
         emission, packed = self._begin(X)
         return clone(self).set_params(emission=emission.resolve(packed), **dict.fromkeys(FLOORS))
+
+    def bounded(self, packed: Packed, own: bool) -> HMMEstimator:
+        """Return the estimator with the floors and priors that EM takes from the data: from each object's, if own."""
+        emission = self._emission_for(packed).bounded(packed, own)
+        return clone(self).set_params(emission=emission, **dict.fromkeys(FLOORS))
 
     def pack(self, X: Any) -> Packed:
         """Encode raw sequences as ``fit`` does."""
@@ -314,6 +321,9 @@ class HMMEstimator(ModelEstimator):
                 batch.drop,
                 at_floor=(lambda model: batch.estimator.at_floor(model.emissions)) if emission.collapses else None,
                 counts=lambda statistics: emission.counts(emission_blocks(statistics), statistics.model.emissions),
+                coincide=lambda statistics: batch.estimator.coincide(
+                    emission_blocks(statistics), statistics.model.emissions
+                ),
             )
 
         problem = Problem(steps, guess, n, n * n + numbers_in(emission.reference(packed, n, own=False)))

@@ -42,7 +42,8 @@ class MixtureEstimator(LeafEstimator):
         symbols, else gaussian. A leaf estimator such as ``GaussianEstimator("full")`` owns its floors and priors.
     n_init : int, default=1
         Restarts from different first guesses; the best is kept. A run with a component at its floor that rests on one
-        point loses against one without. Restarts of little data are run together.
+        point, or on few that coincide (fewer than the mean component has), loses against one without. Restarts of
+        little data are run together.
     max_iter : int, default=1000
         Largest number of EM steps. In ``fit_each``, models that are done leave the batch.
     tol : float, default=1e-5
@@ -165,6 +166,8 @@ class MixtureEstimator(LeafEstimator):
         """Return the model that maximises the expected log-likelihood plus log prior: the M-step.
 
         Statistics under one mixture give one, whatever the number of bags; those under a stack of own mixtures a stack.
+        The relative floor of Gaussians is a share of the channels' variances in the statistics, outliers included, that
+        of ``fit`` leaves these aside: ``estimator.bounded(estimator.pack(X), own=False).maximize`` is its very step.
         """
         own = bool(statistics.model.shape)
         return self._maximize(statistics if own else statistics.total())
@@ -255,6 +258,11 @@ class MixtureEstimator(LeafEstimator):
     def counts(self, blocks: dict[str, Floats], leaf: Mixture) -> Floats:
         """Return the effective number of observations of each component, batch + (k,)."""
         return leaf.weights * blocks["weights"].reshape(leaf.weights.shape)
+
+    def coincide(self, blocks: dict[str, Floats], leaf: Mixture) -> NDArray[np.bool_]:
+        """Return which components rest on points that all but coincide, batch + (k,)."""
+        found = self._component_of(leaf).coincide(component_blocks(blocks), leaf.flat_components())
+        return found.reshape(leaf.weights.shape)
 
     def n_free(self, packed: Packed) -> int:
         """Return the parameters of a state plus one, the analogue of the symbols of an emission row."""
@@ -347,6 +355,7 @@ class MixtureEstimator(LeafEstimator):
             batch.drop,
             at_floor=at_floor if batch.estimator.collapses else None,
             counts=lambda statistics: self.counts(statistics.blocks, statistics.model),
+            coincide=lambda statistics: batch.estimator.coincide(_apart(statistics), members(statistics.model)),
         )
 
     def _bounded_guess(self, packed: Packed, keys: Keys, own: bool) -> Mixture:
@@ -378,11 +387,15 @@ class MixtureEstimator(LeafEstimator):
     def _maximize(self, statistics: Statistics) -> Mixture:
         """Return the M-step's model, of the batch of the model that the statistics were taken under."""
         model: Mixture = statistics.model
-        blocks = {name: block[:, None] for name, block in statistics.blocks.items()}
-        return rebatch(self.maximize_blocks(blocks, rebatch(model, (*model.shape, 1))), model.shape)
+        return rebatch(self.maximize_blocks(_apart(statistics), rebatch(model, (*model.shape, 1))), model.shape)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if isinstance(self.component, LeafEstimator):
             tags.input_tags = get_tags(self.component).input_tags
         return tags
+
+
+def _apart(statistics: Statistics) -> dict[str, Floats]:
+    """Return the blocks of mixtures as those of a batch with one more axis, of a single member."""
+    return {name: block[:, None] for name, block in statistics.blocks.items()}

@@ -38,16 +38,21 @@ def soften(values: Floats, groups: NDArray[np.int64], labels: NDArray[np.int64],
     r"""Return shares (N, k) of points in the clusters of their group, given labels; -1 is in none.
 
     .. math:: r_{tj} \propto \exp \frac{- |x_t - c_j|^2}{2 s^2}, \qquad
-       s^2 = \frac{\sum_t |x_t - c_{l_t}|^2}{(n - k)\, d} \max\left(1, \frac{d w}{1 + w}\right), \qquad
-       w = \frac{d k}{n}
+       s^2 = \frac{\sum_t |x_t - c_{l_t}|^2}{n - k}
 
-    with the mean :math:`c_j` of cluster j, n labels and d channels. With many points the temperature :math:`s^2` is the
-    variance within clusters, and shares are those of an E-step. A point is nearer to the centre that it helped to make,
-    by some d / n_j of that variance. So where there are many channels and few points (large w) clusters of one point or
-    a few are accidents, and the temperature is the squared distance from a centre over all channels: every component
-    starts with a share of all points, and with a covariance of which EM can make something. From a component of one
-    point it never comes back. Clusters that are apart stay so, in any units. As many points as clusters have the
-    squared distance from their mean for a temperature; a cluster without points has no share.
+    with the mean :math:`c_j` of cluster j and n labels. The temperature :math:`s^2` is the squared distance from a
+    centre over all channels, not that of one channel, so that it grows with their number. Clusters that are apart stay
+    so, in any units. But where there are many channels and few points, distances to all centres are about equal, and
+    clusters of one point or a few are accidents: every component then starts with a share of all points, and with a
+    covariance of which EM can make something. From a component of one point it never comes back. As many points as
+    clusters have the squared distance from their mean for a temperature; a cluster without points has no share.
+
+    The temperature was chosen by log-likelihood per point held out within the training parts of 13 sets, without labels
+    (``benchmarks/starts.py``). Its mean rank among five was 2.90; 2.91 for :math:`s^2 / \sqrt d`, 3.00 for hard shares,
+    3.01 for :math:`s^2 / d`, 3.19 for a mean of :math:`s^2` and :math:`s^2 / d` by points per channel and cluster. Only
+    the last is told from the first by more than two standard errors. Hard shares did better by 0.6 and 2.1 nats (the
+    median) on wine and digits, worse by 0.2 on breast cancer. What decides between the others is collapse: of 200 fits
+    to 20 to 60 points in 20 to 200 channels, two ended with a component of one point, 78 to 82 at the other three.
     """
     starts, sizes = groups[:-1], np.diff(groups)
     vectors = filled(values, groups)
@@ -64,8 +69,6 @@ def soften(values: Floats, groups: NDArray[np.int64], labels: NDArray[np.int64],
     mean = np.add.reduceat(vectors, starts) / sizes[:, None]
     gaps = ((vectors - np.repeat(mean, sizes, axis=0)) ** 2).sum(axis=1)
     heat = np.where(spare > 0, np.add.reduceat(own, starts), np.add.reduceat(gaps, starts)) / np.maximum(spare, 1.0)
-    crowd = vectors.shape[1] * k / np.maximum(counts.sum(axis=1), 1.0)
-    heat *= np.maximum(1.0 / vectors.shape[1], crowd / (1.0 + crowd))
     there = (counts > 0) | (counts.sum(axis=1, keepdims=True) == 0)  # without any label, all clusters are alike
     squares = np.where(np.repeat(there, sizes, axis=0), squares, np.inf)
     squares -= squares.min(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""EM from several first guesses at once: as one stack of own models, and the best that is no accident of one point."""
+"""EM from several first guesses at once: as one stack of own models, and the best that is no accident of a point."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from genkern.progress import report
 from genkern.validation import Floats, warn
 
 BATCH = 1 << 18  # numbers (points times states, or parameters of models) of all restarts run at a time
-LONE = 0.5, 1.5  # effective observations of a component that rests on one
 
 
 class Problem(NamedTuple):
@@ -44,18 +43,17 @@ def best_start(problem: Problem, limits: Limits, n_init: int, packed: Packed, ke
     """Return the best of several runs of EM, chosen for each model; restarts of little data are run together.
 
     Every restart is what it would be by itself, but for rounding errors where one model is fitted to all objects. A run
-    with components that rest on a single observation loses against one without, whatever its objective.
+    with collapsed components (see ``_lone``) loses against one without, whatever its objective.
     """
     numbers = packed.n_points * problem.width + packed.n_objects * problem.size
     together = max(1, BATCH // max(numbers, 1))
     best: Run | None = None
-    steps = problem.steps(packed, own)
     for first in range(0, n_init, together):
         which = range(first, min(first + together, n_init))
         for restart, run in zip(which, _runs(problem, limits, packed, [derive(keys, r) for r in which], own)):
             if limits.verbose:
                 report(f"{limits.who}: run {restart + 1} of {n_init}: {run.objective.sum():.6g}")
-            new = run._replace(lone=_lone(steps, run, packed, own))
+            new = run._replace(lone=_lone(problem.steps(packed, own), run, packed, own))
             best = new if best is None else better(best, new)
     assert best is not None
     return best
@@ -157,31 +155,40 @@ class _Repeats:
         return model if n == 1 else model[np.repeat(np.arange(repeated.n_objects), n)]
 
 
-# --- components that rest on one observation
+# --- components that rest on one observation, or on one that occurs several times
 
 
 def _lone(steps: Steps, run: Run, packed: Packed, own: bool) -> list[list[Lone]] | None:
-    """Return the components of each model that are at their floor and rest on one observation."""
-    if steps.at_floor is None or steps.counts is None:
+    """Return the collapsed components of each model, whose likelihood is that of a floor.
+
+    They are at the floor in some direction and rest on one observation, or on several that all but coincide, fewer than
+    the mean component has. One that has its part of the data, as where half the values are zero, describes them. The
+    number of observations is rounded.
+    """
+    if steps.at_floor is None or steps.counts is None or steps.coincide is None:
         return None
     stack = type(run.models[0]).stack(run.models)
     directions = steps.at_floor(stack if own else run.models[0])
     directions = directions if own else directions[None]
-    floor = np.asarray(directions.any(axis=-1))
     found: list[list[Lone]] = [[] for _ in run.models]
     flat = directions.reshape(len(directions), -1)
     suspect = np.flatnonzero(flat.any(axis=1) & ~flat.all(axis=1))  # all that is at the floor are data that do not vary
     if len(suspect):
         part = packed.take(suspect) if own else packed
-        counts = steps.counts(steps.expect(stack[suspect] if own else run.models[0], part))
-        counts = counts.reshape(len(suspect), *floor.shape[1:])
-        for i, *place in np.argwhere(floor[suspect] & (counts > LONE[0]) & (counts < LONE[1])).tolist():
+        if own and steps.drop is not None:
+            steps.drop(~np.isin(np.arange(len(stack)), suspect))
+        statistics = steps.expect(stack[suspect] if own else run.models[0], part)
+        floor = directions[suspect].any(axis=-1)
+        counts = steps.counts(statistics).reshape(floor.shape)
+        equal = directions[suspect].all(axis=-1) & steps.coincide(statistics).reshape(floor.shape)
+        whole, mean = np.rint(counts), counts.mean(axis=tuple(range(1, counts.ndim)), keepdims=True)
+        for i, *place in np.argwhere((floor & (whole == 1)) | (equal & (whole > 1) & (whole < mean))).tolist():
             found[suspect[i]].append(Lone(tuple(place), float(counts[(i, *place)])))
     return found
 
 
 def warn_lone(run: Run, names: tuple[str, ...], limits: Limits, objects: NDArray[np.int64] | None = None) -> None:
-    """Warn of components that rest on one observation.
+    """Warn of collapsed components (see ``_lone``).
 
     ``names`` are those of a component's place, such as "state"; ``objects`` those that own models belong to.
     """
@@ -191,12 +198,13 @@ def warn_lone(run: Run, names: tuple[str, ...], limits: Limits, objects: NDArray
     (index, first), models = found[0], len({i for i, _ in found})
     where = ", ".join(f"{name} {i}" for name, i in zip(names, first.place))
     whose = "" if objects is None else f" of the model of object {objects[index]}"
+    what = ", with a" if round(first.weight) == 1 else " that all but coincide, with every"
     more = f" ({len(found)} such in {models} of {len(run.models)} models)" if len(found) > 1 else ""
     warn(
-        f"{limits.who}: {where}{whose} rests on an effective number of {first.weight:.2g} observations, with a "
-        f"variance at the floor{more}. Its likelihood is as high as the floor is low, and says nothing of the data. "
-        f"Look for an outlier, lower the number of {names[len(first.place) - 1]}s, raise the floor, or use a prior "
-        "(GaussianEstimator(estimate='map')).",
+        f"{limits.who}: {where}{whose} rests on an effective number of {first.weight:.2g} observations{what} variance "
+        f"at the floor{more}. Its likelihood is as high as the floor is low, and says nothing of the data. Look for an "
+        f"outlier or copies of a point, lower the number of {names[len(first.place) - 1]}s, raise the floor, or use a "
+        "prior (GaussianEstimator(estimate='map')).",
         ConvergenceWarning,
         [("one observation", limits.who)],
         stacklevel=3,
