@@ -95,7 +95,7 @@ def test_dirichlet_multinomial_of_any_size(alpha: float) -> None:
     orders = np.array([24.0 / np.prod([np.prod(np.arange(1, c + 1)) for c in row]) for row in rows])
     chance = orders * np.exp(logs)
     exact = np.einsum("n,na,nb->ab", chance, np.array(scores), np.array(scores))
-    found = model.stack([model]).information(np.ones(1), "softmax")[0]
+    found = model.stack([model]).member_information(np.ones(1), "softmax")[0]
     np.testing.assert_allclose(found, exact, rtol=1e-11, atol=1e-12)
 
 

@@ -142,14 +142,16 @@ def test_information_is_the_second_moment_of_scores(which, law, coordinates):
     X = np.concatenate([row_list(s) for s in ([4] if law == "fixed" else range(24))])
     scores = model.log_prob_grad(X, coordinates)
     weights = np.exp(model.log_prob(X))
-    block = model.stack([model]).information(np.ones(1), coordinates)[0]
+    block = model.stack([model]).member_information(np.ones(1), coordinates)[0]
     np.testing.assert_allclose(block, (weights * scores.T) @ scores, rtol=1e-7, atol=1e-8)
     np.testing.assert_allclose(weights @ scores, 0.0, atol=1e-7)
 
 
 def test_information_of_random_totals_is_that_of_their_mean():
     probs = models()[0].probs
-    one, many = (Multinomial([probs], total).information(np.ones(1), "ratio")[0] for total in (1, Geometric(0.4)))
+    one, many = (
+        Multinomial([probs], total).member_information(np.ones(1), "ratio")[0] for total in (1, Geometric(0.4))
+    )
     np.testing.assert_allclose(many, 1.5 * one, rtol=1e-12)
 
 
@@ -157,7 +159,7 @@ def test_information_of_given_totals_is_that_of_one_draw():
     for model in models():
         scores = model.log_prob_grad(np.eye(3))
         moment = (np.exp(model.log_prob(np.eye(3))) * scores.T) @ scores
-        block = model.stack([model]).information(np.ones(1), "softmax")[0]
+        block = model.stack([model]).member_information(np.ones(1), "softmax")[0]
         np.testing.assert_allclose(block, moment, rtol=1e-10, atol=1e-12)
 
 

@@ -92,7 +92,7 @@ class Kernel(BaseEstimator, ABC):
     def formula(self) -> str:
         """The kernel in LaTeX."""
         if type(self)._written is Kernel._written:
-            raise TypeError(f"{type(self).__name__} has no formula: define it, or _written.")
+            raise TypeError(f"{type(self).__name__} must define formula.")
         return self._written(0, 1)
 
     # --- formulas within formulas

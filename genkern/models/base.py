@@ -83,7 +83,7 @@ class Model(Value, ABC):
 
     # --- what follows
 
-    def log_prob_grad(self, X: Any, coordinates: str = "softmax", **options: Any) -> Floats:
+    def log_prob_grad(self, X: Any, coordinates: str = "softmax", n_jobs: int | None = None) -> Floats:
         r"""Return :math:`\nabla_\theta \log p(x)` of each object, shape (n_objects, p).
 
         Parameters
@@ -92,11 +92,12 @@ class Model(Value, ABC):
         coordinates : {"softmax", "ratio", "sqrt", "raw"}
             Of probabilities and variances; see ``genkern.models.simplex``. "ratio" is that of Tsuda et al. (2002),
             eq. A.6.
-        **options
-            Passed on to ``statistics``, such as ``n_jobs``.
+        n_jobs : int, optional
+            Threads, for models whose ``statistics`` take them.
         """
         self._require_single("log_prob_grad")
         check_option(coordinates, COORDINATES, "coordinates", f"{type(self).__name__}.log_prob_grad")
+        options = {} if n_jobs is None else {"n_jobs": n_jobs}
         return self.gradient(self.statistics(X, **options), coordinates)
 
     @property

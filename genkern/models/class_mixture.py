@@ -167,7 +167,7 @@ class ClassMixture(Model):
                 parts.append(np.zeros((len(parts[0]), len(model.parameters(coordinates)))))
         return np.concatenate(parts, axis=1)
 
-    def log_prob_grad(self, X: Any, coordinates: str = "softmax", **options: Any) -> Floats:
+    def log_prob_grad(self, X: Any, coordinates: str = "softmax", n_jobs: int | None = None) -> Floats:
         r"""Return :math:`\nabla \log p(x)` of each object, shape (n_objects, p).
 
         Parameters
@@ -175,8 +175,8 @@ class ClassMixture(Model):
         X : list of objects
         coordinates : {"softmax", "ratio", "sqrt", "raw"}
             Of probabilities, the priors among them.
-        **options
-            There are none.
+        n_jobs : None
+            Class models run one after the other, each on one thread.
         """
         packed = self.pack(X)
         if coordinates in ("raw", "ratio"):
@@ -188,7 +188,7 @@ class ClassMixture(Model):
                     f"ClassMixture: object {i} has probability zero in class {self.labels[c]!r}, whose {coordinates} "
                     "derivative is not known then. Use coordinates='softmax', in which it is zero, or a pseudocount."
                 )
-        return super().log_prob_grad(packed, coordinates, **options)
+        return super().log_prob_grad(packed, coordinates, n_jobs)
 
     def class_grads(self, packed: Packed, alive: NDArray[np.bool_], coordinates: str) -> list[Floats]:
         """Return the derivatives (n_objects, p_c) of each class model; zero rows where it is not ``alive``."""

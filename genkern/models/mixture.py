@@ -222,7 +222,7 @@ class Mixture(Leaf):
         blocks = {name: block[:, None] for name, block in statistics.blocks.items()}
         return natural.gradient(blocks, self.components)
 
-    def log_prob_grad(self, X: Any, coordinates: str = "softmax", **options: Any) -> Floats:
+    def log_prob_grad(self, X: Any, coordinates: str = "softmax", n_jobs: int | None = None) -> Floats:
         """Return the derivatives of each bag's log-likelihood, shape (n_objects, p).
 
         Parameters
@@ -230,6 +230,8 @@ class Mixture(Leaf):
         X : list of bags of points
         coordinates : {"softmax", "ratio", "sqrt", "raw", "natural"}, default="softmax"
             "natural" is for mixtures of isotropic Gaussians.
+        n_jobs : int, optional
+            Threads.
         """
         self._require_single("log_prob_grad")
         self._check_coordinates(coordinates, "log_prob_grad")
@@ -237,7 +239,7 @@ class Mixture(Leaf):
         one, log_prob = rebatch(self, (1,)), np.empty(packed.n_objects)
         slopes = np.empty((packed.n_objects, len(self.parameters(coordinates))))
         for part in parts_of(packed, self.n_components):  # derivatives are many: those of few objects at a time
-            log_p, blocks = one._expect(part.packed)
+            log_p, blocks = one._expect(part.packed, n_jobs=n_jobs)
             log_prob[part.objects] = np.add.reduceat(log_p[:, 0], part.packed.offsets[:-1])
             if coordinates == "natural":
                 slopes[part.objects] = natural.gradient(blocks, self.components)
