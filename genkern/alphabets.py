@@ -11,10 +11,9 @@ import numpy as np
 
 from genkern.coding import Alphabet, code_points, is_gap, spelled
 from genkern.flatten import Flat, flatten_symbols
+from genkern.inspection import FLOATS, ask_about_integers
 
 __all__ = ["NAMED", "Alphabet", "as_alphabet", "infer_alphabet"]
-
-LARGEST_INFERRED = 1_000_000  # integers beyond this are identifiers or measurements, not codes
 
 
 def _biological(name: str, symbols: str, extras: str, missing: str) -> Alphabet:
@@ -115,8 +114,9 @@ def _with_missing(alphabet: Alphabet, missing: Any) -> Alphabet:
 def infer_alphabet(X: Any, missing: Any = None, who: str = "infer_alphabet") -> Alphabet:
     """Return the alphabet of a whole list of objects: its distinct symbols, sorted.
 
-    Integers are codes, of which negative ones are refused unless declared missing. A symbol that is absent from the
-    list is unknown: where the alphabet is used later, it counts as missing, with a warning. Where that is not what you
+    Integers are codes where they are few and small, at most 64 different ones from 0 to 255. Others are refused, since
+    they may be readings, and so are negative ones unless declared missing. A symbol that is absent from the list is
+    unknown: where the alphabet is used later, it counts as missing, with a warning. Where any of that is not what you
     want, give the alphabet instead.
 
     Parameters
@@ -174,16 +174,19 @@ def _declare(missing: Any) -> str:
 
 
 def _codes(symbols: list[Any], flat: Flat, who: str) -> list[int]:
-    """Return numbers as integer codes, refusing fractions, negatives and numbers that are no codes."""
+    """Return numbers as integer codes, refusing fractions, negatives, and codes that are not few and small."""
     for symbol in symbols:
         if not np.isfinite(symbol) or symbol != int(symbol):
             why = "is not a symbol; expected integer codes. Use a continuous emission for measurements"
         elif symbol < 0:
-            why = f"is negative; expected codes 0, 1, ... If it means a missing one, {_declare(int(symbol))}"
-        elif symbol >= LARGEST_INFERRED:
-            why = f"is too large a code; expected less than {LARGEST_INFERRED}. Give the alphabet=[...]"
+            why = (
+                f"is negative; expected codes 0, 1, ... If it means a missing one, {_declare(int(symbol))}. If the "
+                f"numbers are measurements, {FLOATS}"
+            )
         else:
             continue
         at = next(at for at, other in enumerate(flat.symbols) if other == symbol)
         raise ValueError(f"{who}: {flat.where(at)}: {symbol!r} {why}.")
-    return [int(symbol) for symbol in symbols]
+    codes = [int(symbol) for symbol in symbols]
+    ask_about_integers(codes, flat, who)
+    return codes

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from genkern.embed.positions import as_vector
 from genkern.explanation_steps import Seen, Traced, follow
-from genkern.validation import Floats, check_int
+from genkern.validation import Floats, check_int, one_warning_each
 
 ROUNDING = 1e-6  # relative: a linear classifier's own decision value differs by less
 
@@ -116,6 +116,7 @@ class Explanation:
         return "\n".join(lines)
 
 
+@one_warning_each()
 def explain(pipeline: Any, x: Any, label: Any = None) -> Explanation:
     r"""Say what a linear classifier saw in an object: the contribution of every feature and of every position.
 

@@ -19,7 +19,7 @@ USE_SYMBOLS = "symbols need a categorical emission, missing numbers are NaN"
 # What to do with objects that lie the other way round. No model has layout=, but all take what check_objects returns.
 TURN = {
     "time-first": 'If the objects are (d, T), pass check_objects(X, kind="series", layout="channels-first"), or '
-    "transpose them: [np.transpose(x) for x in X].",
+    "transpose them: [np.transpose(x) for x in X], np.swapaxes(X, 1, 2) of an array.",
     "channels-first": 'If the objects are (T, d), pass layout="time-first".',
     "packed": "If the objects that were packed are (d, T), pack them again by "
     'check_objects(X, kind="series", layout="channels-first").',

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.intake import Ints, collect, form_of
+from genkern.flatten import TURN, Flat
+from genkern.intake import Ints, collect, form_of, offsets_of
 from genkern.validation import warn
 
 FEW, SMALL = 64, 256  # integers that are symbols unasked: at most so many different ones, all below
 WIDE = 8  # channels per time step from which on an array is likely to lie the other way round
+FLOATS = "pass floats, X.astype(float) or [np.asarray(x, float) for x in X], to what takes series"  # of readings
 NAMED = 5  # objects that a warning names
 
 
@@ -36,40 +37,38 @@ def form_kind(X: Any, who: str) -> str:
     return "integers" if forms == {"integers"} else "series"
 
 
-def ask_about_integers(X: Any, who: str) -> None:
-    """Raise for integers that are not few and small, and so may be symbols as well as readings."""
-    seen: set[int] = set()
-    for index, obj in enumerate(collect(X, who)):
-        codes = np.asarray(obj)
-        outside = (codes < 0) | (codes >= SMALL)
-        if outside.any():
-            at = int(np.argmax(outside))
-            raise _ambiguous(f"Got {codes[at]} in object {index}, position {at}", who)
-        seen.update(np.unique(codes).tolist())
-        if len(seen) > FEW:
-            raise _ambiguous(f"Objects 0 to {index} have {len(seen)}", who)
+def flatten_integers(X: Any, who: str) -> Flat:
+    """Return the integers of all objects, also such as no array of numbers holds."""
+    arrays = [np.asarray(obj) for obj in collect(X, who)]
+    return Flat(np.concatenate(arrays), offsets_of([len(array) for array in arrays]))
 
 
-def _ambiguous(got: str, who: str) -> ValueError:
-    """Return the error for integers of which nobody said what they are."""
-    return ValueError(
+def ask_about_integers(distinct: list[Any], flat: Flat, who: str) -> None:
+    """Raise for different integers that are not few and small, and so may be symbols as well as readings."""
+    outside = {code for code in distinct if not 0 <= code < SMALL}
+    if not outside and len(distinct) <= FEW:
+        return
+    got = f"Objects 0 to {len(flat.offsets) - 2} have {len(distinct)}"
+    if outside:
+        at = next(at for at, code in enumerate(flat.symbols) if code in outside)
+        got = f"Got {int(flat.symbols[at])} in {flat.where(at)}"
+    raise ValueError(
         f"{who}: the objects hold integers; symbols or numbers? They are symbols unasked where there are at most {FEW} "
-        f"different ones, from 0 to {SMALL - 1}. {got}. If they are measurements or counts, pass floats: "
-        "X.astype(float), or [np.asarray(x, float) for x in X]. If they are symbols, name them by alphabet=..., or, "
-        "for an HMMEstimator or MixtureEstimator, by emission='categorical' (component='categorical') or "
-        "CategoricalEstimator(alphabet=...)."
+        f"different ones, from 0 to {SMALL - 1}. {got}. If they are measurements or counts, {FLOATS}. If they are "
+        "symbols, name them by alphabet=m for the codes 0 to m - 1, or alphabet=[...] for a list of them (for an "
+        "HMMEstimator or MixtureEstimator by emission= or component=CategoricalEstimator(alphabet=...))."
     )
 
 
-def warn_wide(length: int, width: int) -> None:
-    """Warn of arrays (n, T, d) that look like (n, d, T)."""
-    if width >= WIDE * length:
-        warnings.warn(
-            f"The array has {length} time steps of {width} channels in each object: (n, T, d) is expected. If it is "
-            '(n, channels, time), pass np.swapaxes(X, 1, 2), or check_objects(X, kind="series", '
-            'layout="channels-first"); if not, check_objects(X, kind="series", layout="time-first") says so.',
+def warn_wide(shapes: set[tuple[int, ...]]) -> None:
+    """Warn of objects, all of one shape (T, d), that look like (d, T)."""
+    if len(shapes) == 1 and len(shape := min(shapes)) == 2 and shape[1] >= WIDE * shape[0]:
+        warn(
+            f"The objects have {shape[0]} time steps of {shape[1]} channels: (T, d) is expected. {TURN['time-first']} "
+            'If they are (T, d), check_objects(X, kind="series", layout="time-first") says so.',
             UserWarning,
-            stacklevel=2,  # one place for all calls, so that the same words are shown once
+            ["layout"],
+            stacklevel=1,  # one place for all calls, so that the same words are shown once
         )
 
 

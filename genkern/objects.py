@@ -12,7 +12,7 @@ from genkern.alphabets import Alphabet, as_alphabet, infer_alphabet, infer_flat
 from genkern.coding import UNKNOWN
 from genkern.flatten import TURN, Floats, flatten_numbers, flatten_symbols, refuse_univariate, width_remedy
 from genkern.hashing import digest_pieces
-from genkern.inspection import ask_about_integers, form_kind, warn_all_missing, warn_wide
+from genkern.inspection import ask_about_integers, flatten_integers, form_kind, warn_all_missing, warn_wide
 from genkern.intake import Ints, locate, offsets_of
 from genkern.validation import LARGEST, check_lengths, check_option, remember_width, too_large
 
@@ -142,8 +142,8 @@ def pack_series(
     who : str
         The caller's name, for error messages.
     layout : "time-first" or "channels-first", optional
-        Whether 2-D objects are (T, d) or (d, T). The default is "time-first", with a warning if a 3-D array has eight
-        or more channels per time step. A 2-D array X has no channel axis and is not affected.
+        Whether 2-D objects are (T, d) or (d, T). The default is "time-first", with a warning if all objects have one
+        shape of eight or more channels per time step. A 2-D array X has no channel axis and is not affected.
     n_channels : int, default=None
         The d that is expected, e.g. that of a fitted model; None: that of the first object.
     largest : float, default=1e75
@@ -154,16 +154,17 @@ def pack_series(
     packed : Packed
         With values (N, d) float64.
     """
-    asked, layout = layout is None, "time-first" if layout is None else check_option(layout, LAYOUTS, "layout", who)
+    doubtful = layout is None and n_channels is None
+    layout = "time-first" if layout is None else check_option(layout, LAYOUTS, "layout", who)
     if isinstance(X, Packed):
         return _packed_numbers(X, who, n_channels, "channels")
     arrays = flatten_numbers(X, who)
+    if isinstance(arrays, np.ndarray) and arrays.ndim == 2:
+        refuse_univariate(arrays, who, n_channels)
+        return _check_size(_pack_table(arrays[:, :, None], who, n_channels, "channels"), who, largest)
+    if doubtful:
+        warn_wide({array.shape for array in arrays})
     if isinstance(arrays, np.ndarray):
-        if arrays.ndim == 2:
-            refuse_univariate(arrays, who, n_channels)
-            return _check_size(_pack_table(arrays[:, :, None], who, n_channels, "channels"), who, largest)
-        if asked:
-            warn_wide(*arrays.shape[1:])
         table = arrays.transpose(0, 2, 1) if layout == "channels-first" else arrays
         return _check_size(_pack_table(table, who, n_channels, "channels", layout), who, largest)
     if layout == "channels-first":
@@ -255,7 +256,8 @@ def _pack_list(arrays: list[Floats], who: str, width: int | None, columns: str, 
         rows = len(arrays[0]) if width is None else width
         hint = ""
         if arrays[index].ndim == 2 and len(arrays[index]) == rows:
-            hint = TURN[layout]
+            all_so = all(len(array) == rows for array in arrays)
+            hint = f"All objects have {rows} rows, as if these were {columns}. " * all_so + TURN[layout]
         elif width is not None and all(array.shape == (width,) for array in arrays):
             one = "row of one series, pass [X]" if columns == "channels" else "single draw, pass np.array(X)"
             hint = f"If each object is a {one}."
@@ -290,7 +292,8 @@ def kind_of(X: Any, who: str = "kind_of", ask: bool = True) -> str:
         return "series" if X.alphabet is None else "symbols"
     kind = form_kind(X, who)
     if kind == "integers" and ask:
-        ask_about_integers(X, who)
+        flat = flatten_integers(X, who)
+        ask_about_integers(np.unique(flat.symbols).tolist(), flat, who)
     return "series" if kind == "series" else "symbols"
 
 
@@ -316,8 +319,7 @@ def check_objects(
     alphabet, missing : see `as_alphabet`
         For symbols. None infers the alphabet from the whole list.
     layout : "time-first" or "channels-first", optional
-        For series: whether 2-D objects are (T, d) or (d, T). The default is "time-first", with a warning if a 3-D
-        array looks as if it were the other.
+        For series: whether 2-D objects are (T, d) or (d, T); by default the former, with a warning if it looks wrong.
     who : str
         The caller's name, for error messages.
     largest : float, default=1e75

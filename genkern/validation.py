@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,15 @@ LARGEST = (
 )
 
 _said: ContextVar[set[Hashable] | None] = ContextVar("_said", default=None)  # what the call under way has warned of
+_saying = Lock()
 
 
 @contextmanager
 def one_warning_each() -> Iterator[None]:
-    """Let `warn` say a thing once inside, in this thread: scikit-learn's loops make Python forget its own list."""
+    """Let `warn` say a thing once inside, in this thread and those that `carried` work goes to.
+
+    scikit-learn's loops make Python forget its own list.
+    """
     token = _said.set(set()) if _said.get() is None else None
     try:
         yield
@@ -34,13 +39,20 @@ def one_warning_each() -> Iterator[None]:
             _said.reset(token)
 
 
+def carried(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Return work that another thread does as part of the call under way."""
+    context = copy_context()
+    return lambda *args: context.run(work, *args)
+
+
 def warn(text: str, category: type[Warning], things: Iterable[Hashable], stacklevel: int = 2) -> None:
     """Warn, unless the call under way (`one_warning_each`) has warned of all these things before."""
     said, new = _said.get(), set(things)
     if said is not None:
-        if new <= said:
-            return
-        said |= new
+        with _saying:
+            if new <= said:
+                return
+            said |= new
     warnings.warn(text, category, stacklevel=stacklevel + 1)
 
 

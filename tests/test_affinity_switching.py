@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from genkern import LDS, Expected, Gaussian, Power, SwitchingLDS, affinity
 from genkern.affinities import switching
+from genkern.core.switching_pairs import densities_at_zero
 
 HOWS = [Power(0.6), Power(1.0), Expected(0.0), Expected(0.8)]
 
@@ -134,3 +136,51 @@ def test_wrong_pairs() -> None:
     flat = SwitchingLDS([1.0], [[1.0]], LDS.stack([LDS([[1.0]], [[1.0]], 0.0, 0.0, [0.0], 0.0)]))
     with pytest.raises(ValueError, match="models 1 and 1: an innovation covariance is singular"):
         affinity([model(0, 1, n=1), flat], [model(0, 1, n=1), flat], Power(1.0), 2)
+
+
+# --- many pairs, and paths that begin alike, at a time
+
+
+@pytest.mark.parametrize("method", ["exact", "all-pairs", "paired"])
+@pytest.mark.parametrize("how", HOWS, ids=repr)
+def test_blocks_of_pairs_are_pairs_one_by_one(how: Any, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(switching, "N_PATHS", 4)
+    P, Q = model(5, 2, batch=(2, 3)), model(6, 3, batch=(2, 4))
+    blocks = affinity.block(P, Q, how, 3, method=method)
+    for g, i, j in np.ndindex(2, 3, 4):
+        assert affinity(P[g, i], Q[g, j], how, 3, method=method) == blocks[g, i, j]
+    for chunk in (1, 5000):
+        monkeypatch.setattr(switching, "CHUNK", chunk)
+        assert_array_equal(affinity.block(P, Q, how, 3, method=method), blocks)
+
+
+def test_paths_that_begin_alike_are_what_they_are_alone() -> None:
+    systems = model(7, 3, n=2, d=2).systems.systems()
+    paths = np.random.default_rng(0).integers(0, 3, (200, 5))
+    together = np.stack(densities_at_zero(systems, paths))
+    alone = np.stack([np.stack(densities_at_zero(systems, path[None]))[:, 0] for path in paths], axis=1)
+    assert_array_equal(together, alone)
+    for path, found in zip(paths[:20], together[0]):  # the plain filter
+        mean, cov, total = systems.mean[path[0]], systems.cov[path[0]], 0.0
+        for t, q in enumerate(path):
+            if t:
+                mean, cov = systems.A[q] @ mean, systems.A[q] @ cov @ systems.A[q].T + systems.Q[q]
+            gap, S = -systems.offset[q] - systems.C[q] @ mean, systems.C[q] @ cov @ systems.C[q].T + systems.R[q]
+            total -= 0.5 * (np.linalg.slogdet(2.0 * np.pi * S)[1] + gap @ np.linalg.solve(S, gap))
+            gain = cov @ systems.C[q].T @ np.linalg.inv(S)
+            mean, cov = mean + gain @ gap, cov - gain @ systems.C[q] @ cov
+        assert found == pytest.approx(total, rel=1e-11)
+
+
+def test_paths_that_begin_alike_share_the_cost_of_their_beginning() -> None:
+    systems = model(7, 2).systems.systems()
+    tree = switching._every_path(2, 12)
+    long = np.concatenate([np.zeros((len(tree), 48), np.int64), tree], axis=1)
+
+    def seconds(paths: Any) -> float:
+        begin = time.process_time()
+        densities_at_zero(systems, paths)
+        return time.process_time() - begin
+
+    seconds(tree[:2])  # compiles
+    assert min(seconds(long) for _ in range(3)) < 0.2 * min(seconds(long[:, ::-1].copy()) for _ in range(3))

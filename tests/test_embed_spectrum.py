@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles_embed import kmer_counts
 from scipy import sparse
+from sklearn.base import clone
 
 from genkern import Spectrum
 from genkern.objects import as_alphabet
@@ -180,3 +181,25 @@ def test_names_show_the_gaps():
 def test_wrong_offsets_are_refused(offsets):
     with pytest.raises(ValueError, match="offsets"):
         Spectrum(offsets=offsets).fit(["ab"])
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_integer_types_refuse_shares_and_say_where(is_sparse):
+    said = r"object {}, position {} is an .* unknown symbol.*Got dtype uint8; .*dtype=float, .* unknown='error'"
+    for offsets, texts, place in (
+        ((0, 1), ["ab", "b", "abza"], (2, 2)),
+        ((0, 3), ["zabb", "abbzz", "zz"], (0, 0)),
+    ):
+        spectrum = Spectrum(offsets=offsets, sparse=is_sparse, dtype="uint8").fit(["abba"])
+        with (
+            pytest.warns(UserWarning, match="count as missing"),
+            pytest.raises(ValueError, match=said.format(*place)),
+        ):
+            spectrum.transform(texts)
+        shared = clone(spectrum).set_params(dtype=float).fit(["abba"])
+        with pytest.warns(UserWarning, match="count as missing"):
+            rows = shared.transform(texts)
+        words = [max(len(text) - offsets[1], 0) for text in texts]
+        np.testing.assert_allclose(np.asarray(rows.sum(axis=1)).ravel(), words, rtol=1e-12)
+        with pytest.raises(ValueError, match="the symbol 'z' is not in"):
+            clone(spectrum).set_params(unknown="error").fit(["abba"]).transform(texts)

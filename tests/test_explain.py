@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from oracles_embed import difference, joint, softmax, tables
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
@@ -66,6 +68,7 @@ from genkern.core.hmm_positions import position_gradients
 from genkern.datasets import load_splice_junctions
 from genkern.embed import ScaleSeries
 from genkern.embed.cross_fit import CrossFit
+from genkern.embed.fisher import LENGTH_POWER
 from genkern.embed.positions import as_vector
 from genkern.models import markov_positions
 
@@ -221,6 +224,41 @@ def test_statistics_of_beginnings_do_not_depend_on_the_size_of_blocks(monkeypatc
             for module in (model_positions, markov_positions):
                 patch.setattr(module, "BLOCK", 2 * fisher.n_features_out_)
             np.testing.assert_allclose(position_features(fisher, SYMBOLS[:1]).toarray(), whole, rtol=1e-12)
+
+
+def own_rows(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).dirichlet(np.ones(shape[-1]), shape[:-1])
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("information", ["complete", "diagonal", "empirical", "identity"])
+def test_scores_of_a_chain_by_positions_are_those_of_beginnings(order: int, information: str) -> None:
+    length = 40
+    start = own_rows(4**order).reshape((4,) * order)
+    model = PositionalChain(start, own_rows(length - order, *(4,) * (order + 1)), "dna")
+    X = model.sample(30, rng=0)
+    x = X[0][:5] + "NN" + X[0][7:20] + "R" + X[0][21:36]
+    for word in (X[0], x, "N" + x, x[:3], "NNNN"):
+        embedding = FisherScore(model, information=information).fit(X)
+        beginnings = model.log_prob_grad([word[:t] for t in range(1, len(word) + 1)])
+        steps = np.diff(beginnings, axis=0, prepend=0.0)
+        expected = np.zeros(steps.shape)
+        embedding.whitener_.apply(steps / len(word) ** LENGTH_POWER[embedding.length_norm], out=expected)
+        assert_allclose(position_features(embedding, [word]).toarray(), expected, rtol=1e-9, atol=1e-11)
+
+
+def test_time_to_explain_chains_by_positions_is_linear() -> None:
+    def seconds(length: int) -> float:
+        model = PositionalChain(own_rows(4), own_rows(length - 1, 4, 4), "dna")
+        X = model.sample(3, rng=0)
+        embedding, found = FisherScore(model).fit(X), []
+        for _ in range(3):
+            begin = time.process_time()
+            position_features(embedding, X[:1])
+            found.append(time.process_time() - begin)
+        return min(found)
+
+    assert seconds(1600) < 8.0 * seconds(400)  # sixteen times, were it quadratic
 
 
 def test_a_periodic_chain_weighs_phases_by_their_posterior() -> None:

@@ -185,3 +185,14 @@ def test_wrong_data_are_refused():
         learner.fit(np.eye(4), y, groups=[3, np.nan, 4, 4])
     with pytest.raises(ValueError, match="symmetric"):
         learner.fit(np.triu(np.ones((4, 4))), y)
+
+
+@pytest.mark.parametrize("value", [1e-8, 1.0, 14.3, 1e3])
+def test_equal_objects_are_told_by_how_many_there_are(value):
+    y = np.array([0, 0, 1, 1, 1, 1, 1])
+    X = np.full((7, 40), value) * np.linspace(0.1, 1.0, 40)  # more features than objects, whose kernel is constant
+    learner = KernelRidgeClassifierCV(kernel="linear").fit(X, y)
+    rounding = 7 * np.finfo(float).eps * (X[0] @ X[0]) / 1e-3  # of the kernel, by the smallest penalty
+    np.testing.assert_allclose(learner.decision_function(X), np.full(7, 3 / 7), rtol=0, atol=rounding + 1e-12)
+    with pytest.raises(ValueError, match="lost in rounding"):
+        learner.fit(1e8 / value * X, y)

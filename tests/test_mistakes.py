@@ -1,5 +1,6 @@
 """Inputs that would be taken for what they are not: lengths, readings, tables of strings, layouts, flags."""
 
+import inspect
 from decimal import Decimal
 from fractions import Fraction
 
@@ -150,8 +151,10 @@ def test_readings_as_floats_and_symbols_by_name():
     floats = [x.astype(float) for x in X]
     learner = make_pipeline(FisherScore(HMMEstimator(2, max_iter=20, tol=0)), SVC(kernel="linear"))
     assert cross_val_score(learner, floats, y, cv=4).mean() == 1.0
-    model = HMMEstimator(2, "categorical", max_iter=1, tol=0).fit(X).model_
-    assert model.emissions.alphabet.symbols == tuple(np.unique(X).tolist())
+    with pytest.raises(ValueError, match=r"symbols or numbers\?.*emission= .*CategoricalEstimator\(alphabet="):
+        HMMEstimator(2, "categorical", max_iter=1, tol=0).fit(X)
+    listed = HMMEstimator(2, CategoricalEstimator(alphabet=np.unique(X)), max_iter=1, tol=0).fit(X).model_
+    assert listed.emissions.alphabet.symbols == tuple(np.unique(X).tolist())
     named = HMMEstimator(2, CategoricalEstimator(alphabet=2000), max_iter=1, tol=0).fit(X).model_
     assert named.emissions.alphabet.size == 2000
     HMMEstimator(2, "gaussian", max_iter=1, tol=0).fit(X)
@@ -177,14 +180,82 @@ def test_few_and_small_integers_are_symbols():
 
 
 def test_inferred_alphabets_are_the_codes_that_occur():
-    codes = [[3, 120, 340], [120, 3]]
-    assert infer_alphabet(codes).symbols == (3, 120, 340)
+    codes = [[3, 120, 240], [120, 3]]
+    assert infer_alphabet(codes).symbols == (3, 120, 240)
     pairs = Spectrum(2).fit(codes)
     assert pairs.n_features_out_ == 9
     assert pairs.get_feature_names_out()[1] == "3,120"
     np.testing.assert_array_equal(pairs.transform(codes), [[0, 1, 0, 0, 0, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0, 0, 0, 0]])
     assert MarkovChainEstimator(1).fit(codes).model_.transitions.shape == (3, 3)
     np.testing.assert_array_equal(genkern.Categorical([0.5, 0.25, 0.25]).log_prob([[2, 1]]), [np.log(0.0625)])
+
+
+# All that is public and has alphabet=, made with a given one; those that have one in any case, with the reason.
+TAKE_SYMBOLS = {
+    "CategoricalEstimator": CategoricalEstimator,
+    "Channels": lambda alphabet=None: Channels("one-hot", alphabet),
+    "EmpiricalMean": lambda alphabet=None: EmpiricalMean(alphabet=alphabet),
+    "EmpiricalMeanMap": lambda alphabet=None: EmpiricalMeanMap(0, alphabet=alphabet),
+    "MarkovChainEstimator": lambda alphabet=None: MarkovChainEstimator(0, alphabet=alphabet),
+    "PeriodicChainEstimator": lambda alphabet=None: genkern.PeriodicChainEstimator(0, 1, alphabet=alphabet),
+    "PositionalChainEstimator": lambda alphabet=None: genkern.PositionalChainEstimator(0, alphabet=alphabet),
+    "PositionalSpectrum": lambda alphabet=None: PositionalSpectrum((1,), alphabet),
+    "RegionSpectrum": lambda alphabet=None: RegionSpectrum((1,), 2, alphabet),
+    "SiteEstimator": SiteEstimator,
+    "Spectrum": lambda alphabet=None: Spectrum(1, alphabet),
+    "aligned_symbols": lambda alphabet=None: recipes.aligned_symbols(
+        ks=(1,), region_ks=(), orders=(), alphabet=alphabet, cv=2
+    ),
+    "check_objects": lambda alphabet=None: lambda X: check_objects(X, "symbols", alphabet),
+    "pack_symbols": lambda alphabet=None: lambda X: pack_symbols(X, alphabet),
+    "infer_alphabet": lambda alphabet=None: lambda X: infer_alphabet(X) if alphabet is None else as_alphabet(alphabet),
+    "spectrum_svm": lambda alphabet=None: recipes.spectrum_svm(1, alphabet=alphabet),
+    "symbols": lambda alphabet=None: recipes.symbols(alphabet, n_lags=1, n_gaps=1),
+}
+HAVE_ALPHABETS = {
+    "Categorical": "a value, which has an alphabet",
+    "MarkovChain": "a value",
+    "PeriodicChain": "a value",
+    "PositionalChain": "a value",
+    "SiteModel": "a value",
+    "Recode": "its groups name the symbols",
+    "contours": "has directions by default",
+}
+
+
+def test_all_that_takes_symbols_stands_in_the_table():
+    public = [getattr(module, name) for module in (genkern, recipes) for name in module.__all__]
+    takes = {f.__name__ for f in public if callable(f) and "alphabet" in inspect.signature(f).parameters}
+    assert takes == set(TAKE_SYMBOLS) - {"pack_symbols", "infer_alphabet"} | set(HAVE_ALPHABETS)
+
+
+@pytest.mark.parametrize("name", TAKE_SYMBOLS)
+def test_integers_are_symbols_unasked_only_if_few_and_small(name):
+    def use(X, alphabet=None):
+        made = TAKE_SYMBOLS[name](alphabet)
+        return made.fit(X, np.arange(len(X)) % 2) if hasattr(made, "fit") else made(X)
+
+    few = [np.arange(FEW) * 4, np.arange(FEW)[::-1] * 4] * 2
+    use(few)
+    for wrong, got, alphabet in (
+        ([x + 4 for x in few], f"Got {SMALL} in object 0, position {FEW - 1}", SMALL + 1),
+        ([np.arange(FEW), np.arange(1, FEW + 1)] * 2, f"Objects 0 to 3 have {FEW + 1}", FEW + 1),
+        ([x.astype(np.int16)[:40] for x in readings()[0]], r"Got \d+ in object 0", np.unique(readings()[0])),
+    ):
+        for form in (list, np.array, lambda X: [x.tolist() for x in X]):
+            with pytest.raises(ValueError, match=rf"symbols or numbers\?.*{got}.*X\.astype\(float\).*alphabet=m"):
+                use(form(wrong))
+        use(wrong, alphabet)
+    with pytest.raises(ValueError, match=r"-5 is negative.*missing=-5|Got -5 in object 1, position 0"):
+        use([np.array([2, 1]), np.array([-5, 1])])
+
+
+def test_floats_that_are_integers_are_no_way_around():
+    with pytest.raises(ValueError, match=f"symbols or numbers.*Got {SMALL} in object 1, position 0"):
+        Spectrum(1).fit([[0.0, 1.0], [float(SMALL), 1.0]])
+    with pytest.raises(ValueError, match=r"object 0, position 1: 0\.5 is not a symbol"):
+        Spectrum(1).fit([[0.0, 0.5], [float(SMALL), 1.0]])
+    assert pack_symbols([[0, -1, 1], [-1, 1]], missing=-1).alphabet.size == 2
 
 
 # --- containers and objects
@@ -248,10 +319,20 @@ def test_other_numbers_are_refused(kind):
 def test_channels_before_time_are_noticed():
     rng = np.random.default_rng(0)
     right, wrong = rng.normal(size=(4, 50, 3)), rng.normal(size=(4, 3, 50))
-    said = r"3 time steps of 50 channels.*np\.swapaxes\(X, 1, 2\).*layout=\"channels-first\""
+    said = r"3 time steps of 50 channels.*layout=\"channels-first\".*np\.swapaxes\(X, 1, 2\)"
     for use in (check_objects, HMMEstimator(2, max_iter=1, tol=0).fit, Windows(1).fit, ScaleSeries().fit):
-        with pytest.warns(UserWarning, match=said):
-            use(wrong)
+        for form in (np.array, list, lambda X: X.tolist()):
+            with pytest.warns(UserWarning, match=said):
+                use(form(wrong))
+    uneven = [wrong[0], wrong[1][:, :40], wrong[2][:, :30]]
+    turn = r"All objects have 3 rows, as if .*layout=\"channels-first\".*\[np\.transpose\(x\) for x in X\]"
+    with pytest.raises(ValueError, match=rf"object 1 has 40 channels \(shape \(3, 40\)\), object 0 has 50\. {turn}"):
+        check_objects(uneven)
+    assert check_objects([np.transpose(x) for x in uneven]).values.shape == (120, 3)
+    with pytest.raises(ValueError, match=r"object 1 has 40 channels.*50\. If the objects are \(d, T\)"):
+        check_objects([*uneven, np.zeros((4, 50))])
+    check_objects([wrong[0], wrong[1][:2]])  # lengths differ, as those of time do
+    pack_series(list(wrong), n_channels=50)  # as a fitted model expects
     check_objects(right)
     check_objects(rng.normal(size=(4, 3, 23)))
     assert check_objects(wrong, layout="channels-first").values.shape == (200, 3)

@@ -476,6 +476,11 @@ def test_estimator_refuses_what_it_cannot_use():
         BayesNetEstimator(pair, cardinalities=2).fit([[0, 1], [2, 1]])
     with pytest.raises(ValueError, match=r"Got -1"):
         BayesNetEstimator(pair).fit([[0, 1], [-1, 1]])
+    for codes, got in ((np.arange(65), "65 up to 64"), (np.array([0, 256]), "2 up to 256")):
+        rows = np.column_stack([np.arange(len(codes)) % 2, codes])
+        with pytest.raises(ValueError, match=rf"node 'b' \(column 1\).*Got {got}; .*cardinalities="):
+            BayesNetEstimator(pair).fit(rows)
+        assert BayesNetEstimator(pair, cardinalities={"b": 300}).fit(rows).model_.tables["b"].shape == (2, 300)
     with pytest.warns(UserWarning, match="did not converge"):
         BayesNetEstimator(STAR, hidden={"h": 2}, max_iter=1, tol=1e-12).fit(star().sample(50, rng=0))
 

@@ -152,3 +152,42 @@ def test_japanese_vowels():
     train, test = vowels.part("train"), vowels.part("test")
     fitted = with_widths(series(), 1, 5).fit(train.X, train.y)
     assert np.mean(fitted.predict(test.X) != test.y) < 0.025
+
+
+STRAIGHT = [code * length for code in "0246" for length in (1, 2, 5, 30)]
+
+
+@pytest.mark.parametrize(
+    ("X", "alphabet"),
+    [
+        (["0246"] * 6, "01234567"),
+        ([[0, 1, 2, 3]] * 5, 4),
+        (["0" * length for length in (30, 2, 8, 5, 1, 3)], "01234567"),
+        (STRAIGHT, "01234567"),
+        (["0", "2", "4", "6"] * 2, "01234567"),
+        (["0123", "0011", "3333", "0", "31"], "0123"),
+    ],
+)
+@pytest.mark.parametrize("n_states", [1, 3])
+def test_contours_of_few_codes(X, alphabet, n_states):
+    y = np.arange(len(X)) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        learner = contours(alphabet, n_components=2, n_states=n_states).fit(X, y)
+        decisions = learner.decision_function([*X, X[0]])
+    assert np.isfinite(decisions).all()
+    np.testing.assert_allclose(decisions[-1], decisions[0], rtol=0, atol=1e-12)
+    if all(x == X[0] for x in X):
+        np.testing.assert_allclose(decisions, np.mean(2 * y - 1), atol=1e-9)
+
+
+@pytest.mark.parametrize("constant", [0.0, 7.3])
+def test_curves_with_constant_channels(constant):
+    turns = [2 * np.pi * np.arange(T) / T for T in (1, 3, 9, 20, 30, 5)]
+    flat = [np.column_stack([np.cos(t), np.full(len(t), constant)]) for t in turns]
+    points = [np.full((len(t), 2), constant) for t in turns]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for X in (flat, points):
+            learner = series(2, 2, circular=True).fit(X, np.arange(6) % 2)
+            assert np.isfinite(learner.decision_function([*flat, *points])).all()

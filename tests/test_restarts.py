@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from genkern import HMMEstimator, MixtureEstimator
-from genkern.models import restarts
+from genkern import LDS, FactorialHMMEstimator, HMMEstimator, LDSEstimator, MixtureEstimator, SwitchingLDSEstimator
+from genkern.models import lds_estimator, restarts
 
 
 def data(kind, n=6):
@@ -23,9 +23,14 @@ ESTIMATORS = {
     "hmm of mixtures": (HMMEstimator(2, MixtureEstimator(2), init="random", n_init=3), "vectors"),
     "mixture": (MixtureEstimator(2, n_init=5), "vectors"),
     "mixture of symbols": (MixtureEstimator(2, n_init=5), "symbols"),
+    "linear system": (LDSEstimator(2, n_init=5, max_iter=60, pseudocount=0.5), "vectors"),
+    "switching system": (SwitchingLDSEstimator(2, 2, n_init=5, max_iter=60, noise_pseudocount=0.5), "vectors"),
+    "factorial": (FactorialHMMEstimator((2, 2), n_init=5, max_iter=60), "vectors"),
+    "factorial by mean field": (FactorialHMMEstimator(e_step="variational", n_init=5, max_iter=60), "vectors"),
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*did not converge")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_restarts_together_are_those_one_by_one(name, monkeypatch):
     estimator, kind = ESTIMATORS[name]
@@ -55,15 +60,28 @@ def test_the_history_is_that_of_the_run_that_was_kept():
 
 
 @pytest.mark.parametrize("how", ["fit", "fit_each"])
-@pytest.mark.parametrize("name", ["hmm of symbols", "mixture"])
+@pytest.mark.parametrize(
+    "name", ["hmm of symbols", "mixture", "linear system", "switching system", "factorial", "factorial by mean field"]
+)
 def test_twenty_restarts_of_little_data_cost_far_less_than_twenty_fits(name, how):
     estimator, kind = ESTIMATORS[name]
     X = data(kind)
 
     def seconds(n_init):
         begin = time.process_time()
-        getattr(estimator.__class__(2, n_init=n_init, max_iter=40, tol=0), how)(X)
+        getattr(clone(estimator).set_params(n_init=n_init, max_iter=40, tol=0), how)(X)
         return time.process_time() - begin
 
     seconds(2)  # compiles
     assert min(seconds(20) for _ in range(3)) < 10.0 * min(seconds(1) for _ in range(3))
+
+
+def test_errors_in_a_later_restart_name_the_object_as_the_caller_counts(monkeypatch):
+    def unstable(guess, some):
+        wrong = (some.numbers > 0) & (np.arange(len(some.numbers)) % 4 == 2)
+        A = np.where(wrong[:, None, None], 1e9 * np.eye(2), guess.transition)
+        return LDS._restore(A, *(getattr(guess, name) for name in LDS._fields[1:]))
+
+    monkeypatch.setattr(lds_estimator, "perturbed", unstable)
+    with pytest.raises(ValueError, match="object 2,"):
+        LDSEstimator(2, n_init=3).fit_each(data("vectors", 4))

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genkern.affinities.differences import TRUSTED, Pairs, alike, careful_densities, merged, stacked
 from genkern.affinities.how import Expected, How, Power
-from genkern.affinities.linear_gaussian import LOG_2PI
+from genkern.affinities.linear_gaussian import CHUNK, LOG_2PI
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
+from genkern.core.kalman_passes import Systems
 from genkern.core.kalman_roots import LOST, densities, factored, loss_of
 from genkern.core.switching_pairs import densities_at_zero
 from genkern.models.draws import draw_paths
@@ -48,18 +49,12 @@ def all_paths(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> Floats
             f"all are summed up to {MAX_PAIRS}. Take fewer observations, or method='all-pairs', which draws {N_PATHS} "
             "paths of each model (positive semi-definite), or 'paired', the estimate of Jebara, Kondor & Howard (2004)."
         )
-    left, right = (_every_path(side.n_regimes, length) for side in (P, Q))
-
-    def value(p: SwitchingLDS, q: SwitchingLDS) -> float:
-        logs = _path_kernel(p, q, how, length, _all_paths)
-        return _log_sum(logs + _log_weights(p, left)[:, None] + _log_weights(q, right))
-
-    return _each(P, Q, value)
+    return _each(P, Q, how, length, _all_paths, value=_weighted)
 
 
 def _all_pairs_error(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> float:
     """Return the standard error of the log, from the spread of the means over one model's paths."""
-    logs = _path_kernel(P, Q, how, length, _drawn)
+    logs = _one_pair(P, Q, how, length)
     values = np.exp(logs - logs.max())
     spread = sum(values.mean(axis=1 - side).var(ddof=1) / values.shape[side] for side in (0, 1))
     return float(math.sqrt(spread) / values.mean())
@@ -67,7 +62,7 @@ def _all_pairs_error(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) ->
 
 def _paired_error(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> float:
     """Return the standard error of the log, from the spread of the pairs."""
-    logs = _path_kernel(P, Q, how, length, _drawn, paired=True)
+    logs = _one_pair(P, Q, how, length, paired=True)
     values = np.exp(logs - logs.max())
     return float(values.std(ddof=1) / math.sqrt(len(values)) / values.mean())
 
@@ -82,12 +77,7 @@ def all_pairs_of_draws(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) 
 
     Draws depend on the model alone, so that the kernel is positive semi-definite for any number of them.
     """
-
-    def value(p: SwitchingLDS, q: SwitchingLDS) -> float:
-        logs = _path_kernel(p, q, how, length, _drawn)
-        return _log_sum(logs) - math.log(logs.size)
-
-    return _each(P, Q, value)
+    return _each(P, Q, how, length, _drawn)
 
 
 @affinity.register(SwitchingLDS, SwitchingLDS, Power, "paired", **DRAWN, error=_paired_error)
@@ -97,72 +87,136 @@ def paired_draws(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> Flo
 
     Positive semi-definite, but too large on the diagonal, where both paths are the same.
     """
-
-    def value(p: SwitchingLDS, q: SwitchingLDS) -> float:
-        logs = _path_kernel(p, q, how, length, _drawn, paired=True)
-        return _log_sum(logs) - math.log(logs.size)
-
-    return _each(P, Q, value)
+    return _each(P, Q, how, length, _drawn, paired=True)
 
 
-def _each(P: SwitchingLDS, Q: SwitchingLDS, value: Any) -> Floats:
-    """Return G + (a, b) of one number for every pair."""
+class Side(NamedTuple):
+    """Models of one side, with all their systems one after the other, and paths (models, N, L)."""
+
+    models: list[SwitchingLDS]
+    systems: Systems
+    regimes: int
+    paths: Ints
+
+
+def _side(stack: SwitchingLDS, length: int, paths: PathsOf) -> Side:
+    """Return the side of a stack of one batch axis."""
+    models = stack.unstack()
+    every = rebatch(stack.systems, (-1,)).systems()
+    return Side(models, every, stack.n_regimes, np.stack([paths(model, length) for model in models]))
+
+
+def _mean(P: Side, Q: Side, i: Ints, j: Ints, logs: Floats) -> Floats:
+    """Return the logs (K,) of means over the paths of pairs."""
+    return _log_sums(logs) - math.log(logs[0].size)
+
+
+def _weighted(P: Side, Q: Side, i: Ints, j: Ints, logs: Floats) -> Floats:
+    """Return the logs (K,) of sums over all paths of pairs, each with its probability."""
+    left, right = (np.stack([_log_weights(model, side.paths[0]) for model in side.models]) for side in (P, Q))
+    return _log_sums(logs + left[i][:, :, None] + right[j][:, None])
+
+
+def _each(
+    P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int, paths: PathsOf, paired: bool = False, value: Any = _mean
+) -> Floats:
+    """Return G + (a, b) of one number for every pair, many pairs at a time."""
     if P.n_channels != Q.n_channels:
         raise ValueError(
             f"affinity: both systems must have the same number of channels. Got {P.n_channels} and {Q.n_channels}."
         )
     *batch, a = P.shape
-    b, g = Q.shape[-1], math.prod(batch)
-    left, right = (rebatch(side, (-1,)).unstack() for side in (P, Q))
-    out = np.empty((g, a, b))
-    for index in np.ndindex(g, a, b):
+    b = Q.shape[-1]
+    left, right = (_side(rebatch(side, (-1,)), length, paths) for side in (P, Q))
+    g, i, j = np.indices((math.prod(batch), a, b)).reshape(3, -1)
+    i, j = g * a + i, g * b + j
+    rows, n, d = left.paths.shape[1] * (1 if paired else right.paths.shape[1]), P.n_states + Q.n_states, P.n_channels
+    systems = left.regimes * right.regimes * (3 * n * n + n * d + d * d)
+    step = max(1, CHUNK // (rows * (3 * length + 8) + systems))
+    out = np.empty(len(i))
+    for low in range(0, len(i), step):
+        some = slice(low, low + step)
         try:
-            out[index] = value(left[index[0] * a + index[1]], right[index[0] * b + index[2]])
+            logs = _path_kernels(left, right, i[some], j[some], how, paths, paired)
         except PairError as error:
-            where = np.unravel_index(index[0], batch) if batch else ()
-            raise PairError((*(int(i) for i in where), *index[1:]), error.text) from None
+            place = np.unravel_index(low + error.index[0], (*batch, a, b))
+            raise PairError(tuple(int(k) for k in place), error.text) from None
+        out[some] = value(left, right, i[some], j[some], logs)
     return out.reshape(*batch, a, b)
 
 
-def _path_kernel(
-    p: SwitchingLDS, q: SwitchingLDS, how: How, length: int, paths: PathsOf, paired: bool = False
-) -> Floats:
-    """Return log kernel values of the N and M paths of both with each other, (N, M), or of each with its like, (N,)."""
-    left, right = paths(p, length), paths(q, length)
-    i, j = (np.arange(len(left)),) * 2 if paired else np.divmod(np.arange(len(left) * len(right)), len(right))
-    first, second = np.divmod(np.arange(p.n_regimes * q.n_regimes), q.n_regimes)
-    codes = left[i] * q.n_regimes + right[j]
-    size = p.n_channels * left.shape[1]
-    systems, other = p.systems.systems(), q.systems.systems()
+def _one_pair(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int, paired: bool = False) -> Floats:
+    """Return log kernel values of the drawn paths of two models."""
+    left, right = (_side(type(side).stack([side]), length, _drawn) for side in (P, Q))
+    one = np.zeros(1, np.int64)
+    found: Floats = _path_kernels(left, right, one, one, how, _drawn, paired)[0]
+    return found
+
+
+def _path_kernels(P: Side, Q: Side, i: Ints, j: Ints, how: How, paths: PathsOf, paired: bool) -> Floats:
+    """Return log kernel values of the N and M paths of K pairs of models, (K, N, M), or of each with its like, (K, N).
+
+    The index of a PairError is that of the pair.
+    """
+    left, right = P.paths[i], Q.paths[j]
+    count, length = len(i), left.shape[-1]
+    codes = left * Q.regimes + right if paired else left[:, :, None] * Q.regimes + right[:, None]
+    shape, size = codes.shape[:-1], P.systems.C.shape[1] * length
+    if isinstance(how, Expected) and how.lam == 0.0:
+        return np.zeros(shape)
+    both = P.regimes * Q.regimes
+    codes = codes.reshape(count, -1, length) + both * np.arange(count)[:, None, None]
+    first, second = np.divmod(np.arange(both), Q.regimes)
+    numbers = (i[:, None] * P.regimes + first).ravel(), (j[:, None] * Q.regimes + second).ravel()
+    scale, ridge = (1.0, 1.0 / how.lam) if isinstance(how, Expected) else (1.0 / how.weight_power, 0.0)
+    try:
+        logs = _differences(
+            Pairs(P.systems, numbers[0], Q.systems, numbers[1], scale, ridge), codes.reshape(-1, length)
+        )
+    except PairError as error:
+        raise PairError((error.index[0] * count // math.prod(shape),), error.text) from None
+    logs = logs.reshape(shape)
     if isinstance(how, Expected):
-        if how.lam == 0.0:
-            return np.zeros(len(i) if paired else (len(left), len(right)))
-        logs = _differences(Pairs(systems, first, other, second, 1.0, 1.0 / how.lam), codes)
-        logs += 0.5 * size * (LOG_2PI - math.log(how.lam))
-        return logs if paired else logs.reshape(len(left), len(right))
+        return logs + 0.5 * size * (LOG_2PI - math.log(how.lam))
     rho = how.weight_power
-    logs = _differences(Pairs(systems, first, other, second, 1.0 / rho, 0.0), codes)
     logs += (1.0 - rho) * size * LOG_2PI - size * math.log(rho)
     if rho != 1.0:
-        own = [_log_determinants(side, length, paths) for side in (p, q)]
-        logs += 0.5 * (1.0 - rho) * (own[0][i] + own[1][j])
-    return logs if paired else logs.reshape(len(left), len(right))
+        own = [_determinants(side, which, length, paths) for side, which in ((P, i), (Q, j))]
+        logs += 0.5 * (1.0 - rho) * (own[0] + own[1] if paired else own[0][:, :, None] + own[1][:, None])
+    return logs
+
+
+def _determinants(side: Side, which: Ints, length: int, paths: PathsOf) -> Floats:
+    """Return the log determinants (K, N) of the models of pairs along their paths."""
+    found = np.empty((len(which), side.paths.shape[1]))
+    for k, model in enumerate(which.tolist()):
+        try:
+            found[k] = _log_determinants(side.models[model], length, paths)
+        except PairError as error:
+            raise PairError((k,), error.text) from None
+    return found
 
 
 def _differences(pairs: Pairs, codes: Ints) -> Floats:
-    """Return log densities at zero (N,) of the differences of observations along paths (N, L) of pairs of regimes."""
+    """Return log densities at zero (N,) of the differences of observations along paths (N, L) of pairs of regimes.
+
+    The index of a PairError is that of the path.
+    """
     numbers = alike(pairs.left, pairs.right)
     same = (numbers[0][pairs.i] == numbers[1][pairs.j])[codes].all(axis=1)
     logs = np.empty(len(codes))
     for merge, rows in ((False, np.flatnonzero(~same)), (True, np.flatnonzero(same))):
+        if len(rows) == 0:
+            continue
         logs[rows], growth, drift = densities_at_zero((merged if merge else stacked)(pairs), codes[rows])
         trusted = (loss_of(growth, drift) <= TRUSTED) & np.isfinite(logs[rows])
         doubtful = rows[~trusted]
         if len(doubtful):
+            used, places = np.unique(codes[doubtful], return_inverse=True)
             try:
-                logs[doubtful] = careful_densities(pairs, codes[doubtful], merge)
+                logs[doubtful] = careful_densities(pairs.take(used), places.reshape(len(doubtful), -1), merge)
             except PairError as error:
-                raise PairError((0, 0), error.text) from None
+                raise PairError((int(doubtful[error.index[0]]),), error.text) from None
     return _regular(logs)
 
 
@@ -179,7 +233,7 @@ def _log_determinants(model: SwitchingLDS, length: int, paths_of: PathsOf) -> Fl
         logs[doubtful], loss = densities(factored(centred), some, np.zeros((*some.shape, systems.C.shape[1])))
         if not (loss <= LOST).all():
             lost = f"a density along a path would be off by some {loss.max():.1g}, and {LOST:g} is allowed."
-            raise PairError((0, 0), f"{lost} Compare fewer observations, or fit stable systems.")
+            raise PairError((0,), f"{lost} Compare fewer observations, or fit stable systems.")
     logs = -2.0 * _regular(logs) - size * LOG_2PI
     logs.flags.writeable = False
     return logs
@@ -187,9 +241,11 @@ def _log_determinants(model: SwitchingLDS, length: int, paths_of: PathsOf) -> Fl
 
 def _regular(logs: Floats) -> Floats:
     """Return log densities, refusing those that do not exist."""
-    if np.isnan(logs).any():
+    wrong = np.flatnonzero(np.isnan(logs))
+    if len(wrong):
         raise PairError(
-            (0, 0), "an innovation covariance is singular. Give obs_cov a floor, or use the mean map with rho = 1."
+            (int(wrong[0]),),
+            "an innovation covariance is singular. Give obs_cov a floor, or use the mean map with rho = 1.",
         )
     return logs
 
@@ -221,6 +277,7 @@ def _drawn(model: SwitchingLDS, length: int) -> Ints:
     return paths
 
 
-def _log_sum(logs: Floats) -> float:
-    """Return the log of the sum of exponentials of all entries."""
-    return float(np.logaddexp.reduce(logs, axis=None))
+def _log_sums(logs: Floats) -> Floats:
+    """Return the logs (K,) of the sums of exponentials of all entries of each."""
+    total: Floats = np.logaddexp.reduce(logs.reshape(len(logs), -1), axis=1)
+    return total

@@ -71,7 +71,7 @@ def kmer_counts(
     buffer: Ints = np.zeros((2, CHUNK + span - 1 + ROUND), _kind(m**k))
     table: Ints = np.zeros(m**k, _kind(_longest(offsets) + 1))
     if not _is_plain(_count_dense(codes, offsets, size, reads, buffer, table, counts), dtype):
-        _refuse_shares(offsets, span, dtype)
+        _refuse_shares(codes, offsets, m, span, dtype)
         counts[:] = 0
         spread_dense(codes, offsets, (m, span), reads[:k], *choices_of(codes, offsets, m, members), counts)
     return counts
@@ -109,7 +109,7 @@ def kmer_sparse(
     if _is_plain(said, dtype):
         # Views: what lies behind was never touched and takes no memory.
         return data[: indptr[-1]], indices[: indptr[-1]], indptr
-    _refuse_shares(offsets, span, dtype)
+    _refuse_shares(codes, offsets, m, span, dtype)
     shares, indices, indptr = spread_sparse(
         codes, offsets, (m, span), reads[:k], *choices_of(codes, offsets, m, members), leave_out
     )
@@ -161,12 +161,15 @@ def _is_plain(said: int, dtype: Any) -> bool:
     return said == FINE
 
 
-def _refuse_shares(offsets: Ints, span: int, dtype: Any) -> None:
+def _refuse_shares(codes: Ints, offsets: Ints, m: int, span: int, dtype: Any) -> None:
     """Refuse integers for shares of ambiguous windows, and floats that may be too small for their sum."""
     if np.dtype(dtype).kind != "f":
+        at = int(np.argmax(codes >= m))
+        i = int(np.searchsorted(offsets, at, side="right")) - 1
         raise ValueError(
-            f"kmer_counts: ambiguous symbols share a window among words, so counts are no integers. Got dtype "
-            f"{np.dtype(dtype)}; take a dtype of floats."
+            f"kmer_counts: object {i}, position {at - offsets[i]} is an ambiguous, missing or unknown symbol. It "
+            "shares a window among all words that this may spell, so counts are no integers. Got dtype "
+            f"{np.dtype(dtype)}; take a dtype of floats, dtype=float, or refuse unknown symbols by unknown='error'."
         )
     windows = _longest(offsets) - span + 1
     if windows > _limit(dtype):

@@ -257,14 +257,24 @@ class FisherScore(TransformerMixin, BaseEstimator):
         ----------
         X : list of one object
         """
-        model, packed, rows = self.model_, self.model_.pack(X), []
+        packed, source = self.model_.pack(X), self._layout.source
         scale = packed.lengths[0] ** LENGTH_POWER[self.length_norm]
-        for found in model.position_statistics(packed):
-            scores = scores_from(model, found, self.coordinates, self._layout.source) / scale
-            features = np.zeros(scores.shape)
-            self.whitener_.apply(scores, out=features)
-            rows.append(sparse.csr_array(features))
-        return sparse.vstack(rows, format="csr")
+        if np.array_equal(source, np.arange(len(self.model_.parameter_names))):
+            found = self.model_.position_gradients(packed, self.coordinates)
+        else:
+            parts = self.model_.position_statistics(packed)
+            found = ((0, scores_from(self.model_, part, self.coordinates, source)) for part in parts)
+        return sparse.vstack([self._whitened(first, scores / scale) for first, scores in found], format="csr")
+
+    def _whitened(self, first: int, scores: Floats) -> Any:
+        """Return the features (n, p) of scores (n, k) of adjacent columns from the first on; the others are zero."""
+        low, high, whitener = self.whitener_.around(first, first + scores.shape[1])
+        wide = np.zeros((len(scores), high - low))
+        wide[:, first - low : first - low + scores.shape[1]] = scores
+        features = np.zeros(wide.shape)
+        whitener.apply(wide, out=features)
+        part = sparse.coo_array(features)
+        return sparse.csr_array((part.data, (part.row, part.col + low)), (len(scores), self.n_features_out_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

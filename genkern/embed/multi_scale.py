@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from genkern.embed.windows import Windows
 from genkern.objects import pack_series, remember_width
-from genkern.validation import Floats, check_int
+from genkern.validation import Floats, carried, check_int, one_warning_each
 
 WIDTHS = (1, 3, 5, 9, 17, 33, 65, 129)
 
@@ -95,6 +95,7 @@ class MultiScale(TransformerMixin, BaseEstimator):
         self.fit_transform(X, y)
         return self
 
+    @one_warning_each()
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
         """Fit the embedding to windows of every kind, and return the features of the same series.
 
@@ -118,6 +119,7 @@ class MultiScale(TransformerMixin, BaseEstimator):
         self.parts_, self.n_channels_ = parts, packed.values.shape[1]
         return np.concatenate(features, axis=1)
 
+    @one_warning_each()
     def transform(self, X: Any) -> Floats:
         """Return the features of all kinds of windows, side by side.
 
@@ -178,8 +180,8 @@ class MultiScale(TransformerMixin, BaseEstimator):
         first, *others = parts.values()
         # The first goes ahead, and it alone, since threads must not load or compile code at the same time.
         block = work(first, *given)
-        tasks = (delayed(work)(part, *given) for part in others)
-        return [block, *Parallel(n_jobs=self.n_jobs, prefer="threads")(tasks)]
+        tasks = (delayed(carried(work))(part, *given) for part in others)
+        return [block, *Parallel(n_jobs=self.n_jobs, require="sharedmem")(tasks)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -16,31 +16,30 @@ CONSTANT = 1e-12  # relative spread below which a channel does not change but fo
 
 
 class ScaleSeries(TransformerMixin, BaseEstimator):
-    r"""Scale the channels of series so that observations deviate from their mean by about one.
+    r"""Scale the channels of series so that observations deviate from their mean by one, in the root mean square.
 
-    .. math:: x_{tc} \mapsto x_{tc}\, / \, 2^{[\log_2 (\sigma_c \sqrt d)]}
+    .. math:: x_{tc} \mapsto x_{tc}\, / \, (\sigma_c \sqrt d)
 
-    with the standard deviation of channel c over all observations given to ``fit``, and brackets for rounding. One-hot
-    symbols deviate by about one too, so that settings which depend on units (variance floors, the sharpness of
-    ``MeanMap``) mean about the same for symbols and for series of any number d of channels. Lists of symbols pass
-    through unchanged.
+    with the standard deviation of channel c over all observations given to ``fit``. One-hot symbols deviate by about
+    one too, so that settings which depend on units (variance floors, the sharpness of ``MeanMap``) mean about the same
+    for symbols and for series of any units and any number d of channels. Lists of symbols pass through unchanged.
 
     Attributes
     ----------
     scale_ : ndarray of shape (d,), or None for symbols
-        The powers of two that channels are divided by; one for channels that never change.
+        What channels are divided by. Channels that never change have the size of their value in place of a deviation,
+        and one if that is zero.
 
     Notes
     -----
-    Dividing by a power of two loses no digit, and slightly different training lists, such as the folds of a
-    cross-validation, mostly have the same powers: a ``Store`` behind it then finds the models of all folds. Models and
-    kernels between them do not care where the origin is, so nothing is subtracted.
+    Models and kernels between them do not care where the origin is, so nothing is subtracted. Each training part of a
+    cross-validation has its own scale, so that a ``Store`` behind it finds the models of that part only.
 
     Examples
     --------
     >>> from genkern.embed import ScaleSeries
     >>> ScaleSeries().fit_transform([[0.0, 70.0], [40.0, 100.0, -30.0]])[0].ravel()
-    array([0.    , 1.09375])
+    array([0.        , 1.49786172])
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -60,8 +59,7 @@ class ScaleSeries(TransformerMixin, BaseEstimator):
         self.scale_: Floats | None = None
         if kind_of(X, "ScaleSeries", ask=False) == "series":
             values = pack_series(X, "ScaleSeries").values
-            spread = deviations(values, largest(values), constant=1.0 / np.sqrt(values.shape[1]))
-            self.scale_ = 2.0 ** np.round(np.log2(spread) + 0.5 * np.log2(values.shape[1]))
+            self.scale_ = np.sqrt(values.shape[1]) * deviations(values, largest(values))
         return self
 
     def transform(self, X: Any) -> Any:
@@ -194,10 +192,10 @@ def largest(values: Floats) -> Floats:
     return np.fmax.reduce(np.abs(values), axis=0, initial=0.0)
 
 
-def deviations(values: Floats, sizes: Floats, constant: float = 1.0) -> Floats:
+def deviations(values: Floats, sizes: Floats) -> Floats:
     """Return the standard deviations (d,) of columns, whatever their unit.
 
-    Columns whose deviation is zero, but for rounding at these sizes (d,), have ``constant``.
+    Columns whose deviation is zero, but for rounding at these sizes (d,), have their size, and one if that is zero.
     """
     seen = ~np.isnan(values)
     count = np.maximum(seen.sum(axis=0), 1)
@@ -206,7 +204,7 @@ def deviations(values: Floats, sizes: Floats, constant: float = 1.0) -> Floats:
     unit = largest(gaps)
     unit = np.where(unit > 0, unit, 1.0)  # lest squares underflow
     spread = unit * np.sqrt(((gaps / unit) ** 2).sum(axis=0) / count)
-    return np.where(spread > CONSTANT * sizes, spread, constant)
+    return np.where(spread > CONSTANT * sizes, spread, np.where(sizes > 0, sizes, 1.0))
 
 
 def _names(d: int, given: Any) -> NDArray[np.object_]:

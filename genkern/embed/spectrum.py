@@ -41,8 +41,8 @@ class Spectrum(TransformerMixin, BaseEstimator):
     dtype : data type, default=float64
         Of the result: integers, float32 or float64. A small type of integers, such as ``"uint8"``, takes less memory
         and time; beware that sums and products of such counts overflow, so that learners and kernels want floats.
-        Counts that the type cannot hold, and integers with ``normalize`` or ambiguous symbols, are refused.
-
+        Counts that the type cannot hold are refused, and so are integers with ``normalize`` and with ambiguous, missing
+        or unknown symbols, whose words count in parts (see Notes).
     offsets : sequence of int, optional
         Where a word reads its symbols, rising from 0: (0, 3) counts the pairs of symbols three positions apart,
         (0, 1, 4) triples with a gap of two. These say how many symbols a word has; ``k`` is not used.
@@ -61,7 +61,8 @@ class Spectrum(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    A word with ambiguous symbols counts for all words that it may spell, in equal parts that sum to one. In a sparse
+    A word with ambiguous, missing or unknown symbols counts for all words that it may spell, in equal parts that sum to
+    one. In a sparse
     result a word that may spell more than 4096 is an error, or is left out where unknown symbols are missing. Objects
     shorter than a word with its gaps have none and a row of zeros, whatever ``normalize``.
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from genkern.objects import remember_width
 from genkern.representations import Representations
+from genkern.validation import carried, one_warning_each
 
 RAW = "passthrough"  # scikit-learn's word for objects as they are
 
@@ -140,11 +141,12 @@ class Views(TransformerMixin, _BaseComposition):
                 raise TypeError(f"Views: view {name!r} must be a transformer or {RAW!r}. Got {embedding!r:.80}.")
         return self.views
 
+    @one_warning_each()
     def _run(self, method: str, X: Any, *y: Any) -> dict[str, Any]:
         """Return what a method of each embedding gives, and the objects themselves where there is none."""
         chosen = {name: embedding for name, embedding in self.embeddings_.items() if embedding != RAW}
-        tasks = (delayed(getattr(embedding, method))(X, *y) for embedding in chosen.values())
-        done = dict(zip(chosen, Parallel(n_jobs=self.n_jobs, prefer="threads")(tasks)))
+        tasks = (delayed(carried(getattr(embedding, method)))(X, *y) for embedding in chosen.values())
+        done = dict(zip(chosen, Parallel(n_jobs=self.n_jobs, require="sharedmem")(tasks)))
         return {name: done.get(name, X) for name in self.embeddings_}
 
     def __sklearn_tags__(self) -> Any:

@@ -62,10 +62,41 @@ class Whitener(NamedTuple):
             else:
                 out[:, columns] = part * root if root.ndim == 1 else part @ root
 
+    def around(self, low: int, high: int) -> tuple[int, int, Whitener]:
+        """Return which columns, from where to where, depend on those from low to high, and the map of these alone."""
+        reach = [(low, high)]
+        for columns, root in self.runs:
+            first, last = _ends(columns)
+            if first < high and last > low and not _is_plain(columns, root):
+                reach.append((first, last))
+        low, high = min(first for first, _ in reach), max(last for _, last in reach)
+        runs: list[tuple[slice | NDArray[np.int64], Root]] = []
+        for columns, root in self.runs:
+            first, last = _ends(columns)
+            if _is_plain(columns, root):
+                a, b = max(first, low), min(last, high)
+                if a < b:
+                    runs.append((slice(a - low, b - low), np.asarray(root)[a - first : b - first]))
+            elif (first, last) in reach[1:]:
+                runs.append((slice(first - low, last - low) if isinstance(columns, slice) else columns - low, root))
+        return low, high, Whitener(runs)
+
     @property
     def is_zero(self) -> bool:
         """Whether no direction at all is kept."""
         return not any((root.gains if isinstance(root, LowRank) else root).any() for _, root in self.runs)
+
+
+def _ends(columns: slice | NDArray[np.int64]) -> tuple[int, int]:
+    """Return where columns begin and end."""
+    if isinstance(columns, slice):
+        return columns.start, columns.stop
+    return int(columns.min()), int(columns.max()) + 1
+
+
+def _is_plain(columns: slice | NDArray[np.int64], root: Root) -> bool:
+    """Say whether a run takes adjacent columns one by one."""
+    return isinstance(columns, slice) and not isinstance(root, LowRank) and root.ndim == 1
 
 
 def whitener_of(blocks: Roots) -> Whitener:

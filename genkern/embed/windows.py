@@ -57,7 +57,7 @@ class Windows(TransformerMixin, BaseEstimator):
         Standard deviation of each channel of the training series.
     mean_, scale_ : ndarray of shape (n_channels_out,)
         What is subtracted, and what is then divided by; zeros and ones without ``standardize``. Channels that never
-        change are divided by one.
+        change are divided by the size of the series' values.
 
     Notes
     -----
@@ -181,8 +181,9 @@ class Windows(TransformerMixin, BaseEstimator):
         self.mean_, self.scale_ = np.zeros(raw.values.shape[1]), np.ones(raw.values.shape[1])
         if self.standardize:
             self._refuse_unseen(raw.values)
-            counts = [1 + self._count(width, len(sizes)) for width in self._widths()]
-            sizes = np.concatenate([np.repeat(sizes, count) for count in counts])
+            waves = sizes / self.spread_ if self.normalize else sizes
+            counts = [self._count(width, len(sizes)) for width in self._widths()]
+            sizes = np.concatenate([np.column_stack([sizes, *[waves] * count]).ravel() for count in counts])
             self.mean_, self.scale_ = np.nanmean(raw.values, axis=0), deviations(raw.values, sizes)
         return raw
 

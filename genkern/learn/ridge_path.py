@@ -29,12 +29,16 @@ REMEDY = "Choose a kernel that is positive semi-definite, or take the kernel val
 
 
 class Spectrum(NamedTuple):
-    """Orthonormal vectors (n, m), their eigenvalues (m,), whether constants are taken out, and nothing is left over."""
+    """Orthonormal vectors (n, m), their eigenvalues (m,), whether constants are taken out, and nothing is left over.
+
+    ``size`` is that of the numbers whose rounding the eigenvalues have.
+    """
 
     vectors: Floats
     values: Floats
     centred: bool
     complete: bool
+    size: float = 0.0
 
     def project(self, Y: Floats) -> Floats:
         """Return targets (n, k), centred if constants are taken out."""
@@ -47,7 +51,7 @@ def gram_spectrum(K: Floats, centred: bool, who: str) -> Spectrum:
     A reflection that takes the constant vector to the first axis leaves a matrix of one row and column less, so that
     the eigenvectors are orthogonal to the constants to the last digit.
     """
-    n = len(K)
+    n, largest = len(K), np.abs(K).max()
     if centred:
         mirror = np.full(n, -1.0 / np.sqrt(n))
         mirror[0] += 1.0
@@ -56,12 +60,13 @@ def gram_spectrum(K: Floats, centred: bool, who: str) -> Spectrum:
         image -= 0.5 * (mirror @ image) * mirror
         K = (K - np.outer(mirror, image) - np.outer(image, mirror))[1:, 1:]
     values, vectors = eigh(K, driver="evd", check_finite=False)
-    if values[0] < -ROUNDING * max(values[-1], 0.0):
+    size = float(max(values[-1], largest))  # of equal objects nothing is left but rounding of their kernel values
+    if values[0] < -ROUNDING * size:
         refuse_indefinite(values[0], values[-1], who, REMEDY)
     if centred:
         vectors = np.vstack([np.zeros((1, n - 1)), vectors])
         vectors -= np.outer(mirror, mirror @ vectors)
-    return Spectrum(vectors, np.maximum(values, 0.0), centred, True)
+    return Spectrum(vectors, np.maximum(values, 0.0), centred, True, size)
 
 
 def feature_spectrum(X: Floats, centred: bool) -> Spectrum:
@@ -90,7 +95,7 @@ def left_out(spectrum: Spectrum, Y: Floats, alphas: Floats, groups: list[Ints] |
     floor = LOST
     if spectrum.complete:  # then nothing is subtracted, and a small number is as good as a large one
         floor = 0.0
-        _check_noise(spectrum.values, alphas, who)
+        _check_noise(spectrum, alphas, who)
     if groups is None:
         squares = vectors**2
         freedom = shrink @ squares.T  # of each residual: one minus the leverage
@@ -116,10 +121,10 @@ def left_out(spectrum: Spectrum, Y: Floats, alphas: Floats, groups: list[Ints] |
     return predicted
 
 
-def _check_noise(values: Floats, alphas: Floats, who: str) -> None:
+def _check_noise(spectrum: Spectrum, alphas: Floats, who: str) -> None:
     """Refuse penalties below the rounding of eigenvalues, where there are eigenvalues that are rounding."""
-    noise = len(values) * EPSILON * values.max(initial=0.0)
-    if values.min(initial=np.inf) < noise and alphas.min() < noise:
+    noise = len(spectrum.values) * EPSILON * spectrum.size
+    if spectrum.values.min(initial=np.inf) < noise and alphas.min() < noise:
         raise _lost(alphas.min(), who)
 
 

@@ -137,6 +137,21 @@ class Model(Value, ABC):
             log_prob = found.pop("log_prob")
             yield Statistics(self, log_prob, np.ones(len(log_prob), np.int64), found)
 
+    def position_gradients(self, packed: Packed, coordinates: str = "softmax") -> Iterator[tuple[int, Floats]]:
+        """Yield the derivatives of the positions of one object, (n, k) of n positions by k adjacent parameters.
+
+        They are those of ``position_statistics``, each with the place of the first of its parameters; by all others
+        they are zero. Models in which positions have parameters of their own leave these out.
+
+        Parameters
+        ----------
+        packed : Packed
+            One object, encoded for the model and possible under it.
+        coordinates : {"softmax", "ratio", "sqrt", "raw"}
+        """
+        for found in self.position_statistics(packed):
+            yield 0, self.gradient(found, coordinates)
+
     # --- what is hidden: nothing, unless a model says so
 
     @property

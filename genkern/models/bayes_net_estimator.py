@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from genkern.core.rows import expected_rows, log_pseudocounts
+from genkern.inspection import FEW, SMALL
 from genkern.models.base import Statistics
 from genkern.models.bayes_net import BayesNet
 from genkern.models.bayes_net_contraction import offsets_of_tables, table_shape
@@ -19,8 +20,6 @@ from genkern.models.graph_estimator import NetEstimator
 from genkern.models.streams import Keys, uniforms
 from genkern.objects import Packed
 from genkern.validation import Floats, check_int, check_number, check_option
-
-LARGEST_INFERRED = 10_000  # states; codes beyond are identifiers or measurements
 
 
 class BayesNetEstimator(NetEstimator):
@@ -33,7 +32,8 @@ class BayesNetEstimator(NetEstimator):
     structure : dict of node to list of parents
         The graph. Its order is that of the parameters.
     cardinalities : dict of node to int, or int, optional
-        Numbers of states of observed nodes. The default is one more than the largest code of each in all objects.
+        Numbers of states of observed nodes. The default is one more than the largest code of each in all objects,
+        which must be few and small (at most 64 different ones below 256), lest readings be taken for codes.
     hidden : dict of node to int, optional
         Hidden nodes with their numbers of states.
     observed : list of nodes, optional
@@ -125,10 +125,12 @@ class BayesNetEstimator(NetEstimator):
                         f"BayesNetEstimator: node {name!r} (column {column}) is missing in every row, so its number of "
                         "states is not known. Give it by cardinalities=, or make the node hidden."
                     )
-                if not 0 <= codes.max() < LARGEST_INFERRED:
+                if not 0 <= codes.max() < SMALL or len(np.unique(codes)) > FEW:
                     raise ValueError(
-                        f"BayesNetEstimator: expected codes 0, 1, ... below {LARGEST_INFERRED} for node {name!r} "
-                        f"(column {column}). Got {codes.max():g}; number the states, or give cardinalities=."
+                        f"BayesNetEstimator: node {name!r} (column {column}) holds codes of states, unasked at most "
+                        f"{FEW} different ones from 0 to {SMALL - 1}. Got {len(np.unique(codes))} up to "
+                        f"{codes.max():g}; name their number by cardinalities=, or, if they are measurements, bin them "
+                        "or use a LinearGaussianNetEstimator."
                     )
                 known[name] = int(codes.max()) + 1
         return clone(self).set_params(cardinalities=known)

@@ -47,10 +47,11 @@ class Steps(NamedTuple):
     """What EM needs of a model: E-step and M-step, log-likelihoods (n_objects,) and the log prior of each model.
 
     Own models are a stack of batch (n_objects,), and their statistics belong to the objects; one model of all objects
-    has the statistics of all together. ``drop``, if there is one, is told which own models leave the batch: for E-steps
-    that go on from the last. Of families whose densities have no bound, ``at_floor`` says which components of a model
-    are at their floor, in which directions (the last axis), and ``counts``, from statistics, how many observations each
-    has, and ``coincide`` which rest on observations that all but coincide.
+    has the statistics of all together. ``drop``, if there is one, is told which objects leave the batch with their
+    models. E-steps that go on from the last are told by ``begin`` where the first starts. Of families whose densities
+    have no bound, ``at_floor`` says which components of a model are at their floor, in which directions (the last
+    axis), ``counts``, from statistics, how many observations each has, and ``coincide`` which rest on observations that
+    all but coincide.
     """
 
     expect: Callable[[Any, Packed], Statistics]
@@ -58,6 +59,7 @@ class Steps(NamedTuple):
     log_prob: Callable[[Any, Packed], Floats]
     log_prior: Callable[[Any], Floats]
     drop: Callable[[NDArray[np.bool_]], None] | None = None
+    begin: Callable[[Floats], None] | None = None
     at_floor: Callable[[Any], NDArray[np.bool_]] | None = None
     counts: Callable[[Statistics], Floats] | None = None
     coincide: Callable[[Statistics], NDArray[np.bool_]] | None = None

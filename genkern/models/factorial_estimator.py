@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models import factorial_passes as passes
 from genkern.models.base import Statistics
-from genkern.models.em import Run, Steps, best_of, climb
+from genkern.models.em import Run, Steps
 from genkern.models.em_estimator import EMEstimator
 from genkern.models.factorial import MAX_STATES, FactorialHMM
 from genkern.models.factorial_start import factorial_guess
 from genkern.models.factorial_variational import field_statistics, mean_field
 from genkern.models.gaussian_estimator import COVARIANCES
 from genkern.models.lds_covariance import shaped
-from genkern.models.streams import Keys, derive
+from genkern.models.restarts import First, Problem, Restarts, best_start, place_in
+from genkern.models.streams import Keys
 from genkern.models.units import Units, refuse_unseen, standardise
 from genkern.objects import Packed, pack_series
 from genkern.validation import Floats, check_int, check_number, check_option
@@ -198,11 +199,20 @@ class FactorialHMMEstimator(EMEstimator):
         packed, units = standardise(packed, own, "FactorialHMMEstimator", common=self.covariance == "isotropic")
         floors = units.floors(self.min_covar, self.relative_floor)
 
-        def run(restart: int) -> Run:
-            guess = factorial_guess(self._sizes(), self.covariance, floors, own, derive(keys, restart))
-            return climb(_Climb(self, floors, own).steps(), self._limits(), guess, packed, own)
+        sizes, d = self._sizes(), packed.values.shape[1]
 
-        best = units.restored(best_of(self.n_init, run, self._limits()))
+        def lows(part: Packed, each: bool) -> Floats:
+            return floors[place_in(packed, part)] if each else floors
+
+        def steps(part: Packed, each: bool) -> Steps:
+            return _Climb(self, lows(part, each), each).steps()
+
+        def guess(part: Packed, restarts: Restarts, each: bool) -> First:
+            return First(factorial_guess(sizes, self.covariance, lows(part, each), each, restarts.keys))
+
+        width = int(np.prod(sizes)) if self.e_step == "exact" else sum(sizes)
+        problem = Problem(steps, guess, width, sum(sizes) ** 2 + sum(sizes) * d + d * d)
+        best = units.restored(best_start(problem, self._limits(), self.n_init, packed, keys, own))
         return best._replace(models=_rescaled(FactorialHMM.stack(best.models), units).unstack())
 
     def _log_prior(self, model: FactorialHMM) -> Floats:
@@ -236,7 +246,7 @@ class _Climb:
         )
 
     def _exact(self, model: FactorialHMM, packed: Packed) -> Statistics:
-        return model.statistics(packed, totals=not self.own, n_jobs=self.estimator.n_jobs)
+        return model.statistics(packed, totals=not model.shape, n_jobs=self.estimator.n_jobs)
 
     def _log_prob(self, model: FactorialHMM, packed: Packed) -> Floats:
         return passes.log_prob(model, packed, self.estimator.n_jobs)
@@ -257,7 +267,8 @@ class _Climb:
 
     def _drop(self, leaving: NDArray[np.bool_]) -> None:
         """Forget the objects that leave the batch."""
-        self.floors = self.floors[~leaving]
+        if self.own:
+            self.floors = self.floors[~leaving]
         if self.marginal is not None:
             self.marginal = self.marginal[np.repeat(~leaving, self.lengths)]
 

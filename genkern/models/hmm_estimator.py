@@ -19,7 +19,7 @@ from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm import HMM, emission_blocks
 from genkern.models.hmm_start import Plan, check_start, first_guess, pack_for_start
 from genkern.models.mixture_estimator import MixtureEstimator
-from genkern.models.restarts import Problem, best_start, numbers_in, warn_lone
+from genkern.models.restarts import First, Problem, Restarts, best_start, numbers_in, warn_lone
 from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
 from genkern.objects import Packed, kind_of
 from genkern.progress import report
@@ -308,8 +308,8 @@ class HMMEstimator(ModelEstimator):
     def _best(self, emission: LeafEstimator, packed: Packed, n: int, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
 
-        def guess(part: Packed, some: Keys, each: bool) -> HMM:
-            return self._guess(Plan(part, n, self.structure, each, some), emission.bounded(part, each))
+        def guess(part: Packed, some: Restarts, each: bool) -> First:
+            return First(self._guess(Plan(part, n, self.structure, each, some.keys), emission.bounded(part, each)))
 
         def steps(part: Packed, each: bool) -> Steps:
             batch = Batch(emission.bounded(part, each))
@@ -318,7 +318,7 @@ class HMMEstimator(ModelEstimator):
                 lambda statistics: self._maximize(batch.estimator, statistics),
                 self._log_prob,
                 lambda model: self._log_prior(batch.estimator, model),
-                batch.drop,
+                batch.drop if each else None,
                 at_floor=(lambda model: batch.estimator.at_floor(model.emissions)) if emission.collapses else None,
                 counts=lambda statistics: emission.counts(emission_blocks(statistics), statistics.model.emissions),
                 coincide=lambda statistics: batch.estimator.coincide(

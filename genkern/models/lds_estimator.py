@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from genkern.models.base import Statistics
-from genkern.models.em import Run, Steps, best_of, climb
+from genkern.models.em import Run, Steps
 from genkern.models.em_estimator import EMEstimator
 from genkern.models.gaussian_estimator import COVARIANCES
 from genkern.models.lds import LDS
@@ -15,7 +15,8 @@ from genkern.models.lds_covariance import form_of
 from genkern.models.lds_start import first_guess, perturbed
 from genkern.models.lds_step import BOUND, Rules, log_prior, maximize
 from genkern.models.lds_units import check_rules, raw_rules, refuse_low, rescaled, rules_of
-from genkern.models.streams import Keys, derive
+from genkern.models.restarts import First, Problem, Restarts, best_start, numbers_in, place_in
+from genkern.models.streams import Keys
 from genkern.models.units import Units, standardise
 from genkern.objects import Packed, pack_series
 from genkern.validation import check_bool, check_int, check_number, check_option
@@ -195,11 +196,14 @@ class LDSEstimator(EMEstimator):
         rules = rules_of(self, units, self.pseudocount)
         first = self._guess(packed, units, rules, own)
 
-        def run(restart: int) -> Run:
-            guess = perturbed(first, derive(keys, restart)) if restart else first
-            return climb(self._steps(rules, own), self._limits(), guess, packed, own)
+        def steps(part: Packed, each: bool) -> Steps:
+            return self._steps(rules.of(place_in(packed, part)) if each else rules, each)
 
-        best = units.restored(best_of(self.n_init, run, self._limits()), self.pseudocount)
+        def guess(part: Packed, restarts: Restarts, each: bool) -> First:
+            return First(perturbed(first[place_in(packed, part)] if each else first, restarts))
+
+        problem = Problem(steps, guess, packed.values.shape[1], numbers_in(first[0] if own else first))
+        best = units.restored(best_start(problem, self._limits(), self.n_init, packed, keys, own), self.pseudocount)
         return best._replace(models=rescaled(LDS.stack(best.models), units.unit, units.mean).unstack())
 
     def _steps(self, rules: Rules, own: bool) -> Steps:
@@ -210,14 +214,14 @@ class LDSEstimator(EMEstimator):
             kept[0] = kept[0].of(~leaving)
 
         def expect(model: LDS, part: Packed) -> Statistics:
-            return model.statistics(part, totals=not own, n_jobs=self.n_jobs)
+            return model.statistics(part, totals=not model.shape, n_jobs=self.n_jobs)
 
         return Steps(
             expect,
             lambda statistics: maximize(statistics, kept[0]),
             lambda model, part: expect(model, part).log_prob,
             lambda model: log_prior(model, kept[0]),
-            drop,
+            drop if own else None,
         )
 
     def _guess(self, packed: Packed, units: Units, rules: Rules, own: bool) -> LDS:

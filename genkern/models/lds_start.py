@@ -8,7 +8,8 @@ from genkern.core.kalman_lags import autocovariances
 from genkern.models.lds import LDS
 from genkern.models.lds_covariance import shaped
 from genkern.models.lds_step import Rules
-from genkern.models.streams import Keys, uniforms
+from genkern.models.restarts import Restarts
+from genkern.models.streams import uniforms
 from genkern.objects import Packed
 from genkern.validation import Floats
 
@@ -37,14 +38,15 @@ def first_guess(packed: Packed, n: int, init: str, form: str, rules: Rules, own:
     return _complete(A, C, gamma[:, 0], form, rules, own)
 
 
-def perturbed(guess: LDS, keys: Keys) -> LDS:
-    """Return a guess with random changes of dynamics and observation, for a restart; one key per model."""
+def perturbed(guess: LDS, restarts: Restarts) -> LDS:
+    """Return a guess with random changes of dynamics and observation, but for models of the first run."""
     n, d = guess.n_states, guess.n_channels
     systems = guess.systems()
-    numbers = 2.0 * uniforms(keys[:, None], np.arange((n + d) * n)).reshape(-1, n + d, n) - 1.0
+    numbers = 2.0 * uniforms(restarts.keys[:, None], np.arange((n + d) * n)).reshape(-1, n + d, n) - 1.0
     size = np.sqrt((systems.C**2).mean(axis=(1, 2), keepdims=True))
-    A = _held(systems.A + JITTER * numbers[:, :n])
-    C = systems.C + JITTER * size * numbers[:, n:]
+    later = (restarts.numbers > 0)[:, None, None]
+    A = np.where(later, _held(systems.A + JITTER * numbers[:, :n]), systems.A)
+    C = np.where(later, systems.C + JITTER * size * numbers[:, n:], systems.C)
     rest = (getattr(guess, name) for name in LDS._fields[2:])
     return LDS._restore(A.reshape(guess.transition.shape), C.reshape(guess.observation.shape), *rest)
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from genkern.models.base import Statistics
 from genkern.models.markov_base import Chain, check_chain
-from genkern.models.markov_positions import periodic_statistics
+from genkern.models.markov_positions import periodic_statistics, table_gradients
 from genkern.models.markov_stationary import stationary_law
 from genkern.objects import Packed
 from genkern.validation import Floats, check_int, check_probabilities
@@ -204,6 +204,10 @@ class PositionalChain(Chain):
     def length(self) -> int:
         """The number L of positions."""
         return self.transitions.shape[len(self.shape)] + self.order
+
+    def position_gradients(self, packed: Packed, coordinates: str = "softmax") -> Iterator[tuple[int, Floats]]:
+        """Yield the derivatives of the positions of one sequence, by the tables that they read."""
+        return table_gradients(self, packed, coordinates)
 
     def pack(self, X: Any) -> Packed:
         """Encode raw sequences of at most L symbols."""

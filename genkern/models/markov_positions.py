@@ -9,12 +9,15 @@ import numpy as np
 
 from genkern.models.base import Statistics
 from genkern.models.positions import BLOCK, changes, pieces_of
+from genkern.models.simplex import gradient
 from genkern.objects import Packed
 from genkern.validation import Floats
 
 if TYPE_CHECKING:
-    from genkern.models.markov import PeriodicChain
+    from genkern.models.markov import PeriodicChain, PositionalChain
     from genkern.models.markov_base import Chain
+
+TABLES = 32  # positions at a time of a chain with a table for each
 
 
 def chain_statistics(model: Chain, packed: Packed) -> Iterator[Statistics]:
@@ -78,6 +81,39 @@ def _contexts(codes: Any, m: int, order: int) -> Any:
     ends = np.where(places - ambiguous >= order, places, -1)  # of k known symbols
     before = np.concatenate([[-1], np.maximum.accumulate(ends)[:-1]])
     return np.where(before >= 0, before - order + 1, -1)
+
+
+def table_gradients(model: PositionalChain, packed: Packed, coordinates: str) -> Iterator[tuple[int, Floats]]:
+    """Yield the derivatives by position of one object, (n, width) of n positions and the parameters that they read.
+
+    Parameters are adjacent, and each block comes with the place of its first one. A position reads its own table and,
+    where symbols before it are ambiguous, those back to the last k that are known: each piece of so many symbols is an
+    object with a chain of its own.
+    """
+    order, m = model.order, model.alphabet.size
+    starts = _contexts(packed.values, m, order)
+    first, size = int(np.count_nonzero(starts < 0)), m ** (order + 1)
+    before = m**order if order else 0  # parameters of the start
+    if first:
+        head = model._restore(model.start, model.transitions[: max(first - order, 1)], model.alphabet, order)
+        for blocks in _chain_changes(
+            head, pieces_of(packed, np.zeros(1, np.int64), np.array([first])), 0, _chain_blocks
+        ):
+            found = Statistics(head, blocks.pop("log_prob"), np.ones(first, np.int64), blocks)
+            yield 0, head.gradient(found, coordinates)
+    for low in range(first, packed.n_points, TABLES):
+        ends = np.arange(low, min(low + TABLES, packed.n_points)) + 1
+        begins = starts[ends - 1]
+        left = int(begins.min())
+        out = np.zeros((len(ends), ends[-1] - order - left, size))
+        for count in np.unique(ends - begins - order):  # tables that are read
+            own = np.flatnonzero(ends - begins - order == count)
+            places = begins[own, None] + np.arange(count)
+            uniform = np.full((len(own), *model.start.shape), 1.0 / m**order)
+            chains = model._restore(uniform, model.transitions[places], model.alphabet, order)
+            raw = _last_changes(chains, packed, begins[own], ends[own], _chain_blocks)["transitions"]
+            out[own[:, None], places - left] = gradient(raw, chains.transitions, coordinates).reshape(*places.shape, -1)
+        yield before + left * size, out.reshape(len(ends), -1)
 
 
 def _chain_blocks(model: Chain, objects: Packed) -> dict[str, Floats]:

@@ -16,7 +16,7 @@ from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import Batch, LeafEstimator
 from genkern.models.mixture import Mixture, component_blocks
 from genkern.models.mixture_start import divide, is_symbols
-from genkern.models.restarts import Problem, best_start, numbers_in, warn_lone
+from genkern.models.restarts import First, Problem, Restarts, best_start, numbers_in, warn_lone
 from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
 from genkern.models.value import rebatch
 from genkern.objects import Packed, kind_of
@@ -352,15 +352,15 @@ class MixtureEstimator(LeafEstimator):
             lambda statistics: batch.estimator._maximize(statistics),
             lambda model, part: model.bag_log_prob(part, self.n_jobs),
             lambda model: batch.estimator.log_prior(members(model)),
-            batch.drop,
+            batch.drop if own else None,
             at_floor=at_floor if batch.estimator.collapses else None,
             counts=lambda statistics: self.counts(statistics.blocks, statistics.model),
             coincide=lambda statistics: batch.estimator.coincide(_apart(statistics), members(statistics.model)),
         )
 
-    def _bounded_guess(self, packed: Packed, keys: Keys, own: bool) -> Mixture:
+    def _bounded_guess(self, packed: Packed, restarts: Restarts, own: bool) -> First:
         """Return the first guess of the estimator with the bounds that it takes from the data."""
-        return self.bounded(packed, own)._guess(packed, keys, own)
+        return First(self.bounded(packed, own)._guess(packed, restarts.keys, own))
 
     def _guess(self, packed: Packed, keys: Keys, own: bool) -> Mixture:
         """Return the mixture, or the stack of own mixtures, from which EM starts."""

@@ -20,6 +20,20 @@ from genkern.validation import Floats, warn
 BATCH = 1 << 18  # numbers (points times states, or parameters of models) of all restarts run at a time
 
 
+class Restarts(NamedTuple):
+    """Of each model to be fitted, the key (P,) of its random numbers and the restart (P,) that it belongs to."""
+
+    keys: Keys
+    numbers: NDArray[np.int64]
+
+
+class First(NamedTuple):
+    """A first guess: a model or a stack, and what the first E-step goes on from, a row for each point, if anything."""
+
+    model: Any
+    field: Floats | None = None
+
+
 class Problem(NamedTuple):
     """What is fitted: steps and first guesses of one model of all objects, or of own ones; a model's size.
 
@@ -28,7 +42,7 @@ class Problem(NamedTuple):
     """
 
     steps: Callable[[Packed, bool], Steps]
-    guess: Callable[[Packed, Keys, bool], Any]
+    guess: Callable[[Packed, Restarts, bool], First]
     width: int
     size: int
 
@@ -50,7 +64,7 @@ def best_start(problem: Problem, limits: Limits, n_init: int, packed: Packed, ke
     best: Run | None = None
     for first in range(0, n_init, together):
         which = range(first, min(first + together, n_init))
-        for restart, run in zip(which, _runs(problem, limits, packed, [derive(keys, r) for r in which], own)):
+        for restart, run in zip(which, _runs(problem, limits, packed, keys, which, own)):
             if limits.verbose:
                 report(f"{limits.who}: run {restart + 1} of {n_init}: {run.objective.sum():.6g}")
             new = run._replace(lone=_lone(problem.steps(packed, own), run, packed, own))
@@ -59,21 +73,49 @@ def best_start(problem: Problem, limits: Limits, n_init: int, packed: Packed, ke
     return best
 
 
-def _runs(problem: Problem, limits: Limits, packed: Packed, keys: list[Keys], own: bool) -> list[Run]:
-    """Return one run for each restart's keys."""
-    count, n = len(keys), packed.n_objects
-    if count == 1:
-        return [climb(problem.steps(packed, own), limits, problem.guess(packed, keys[0], own), packed, own)]
-    if own:
-        many = Repeated(packed, count).objects
-        guess = problem.guess(many, np.concatenate(keys), True)
-        return _split(climb(problem.steps(many, True), limits, guess, many, True), count, n)
-    guesses = [problem.guess(packed, key, False) for key in keys]
-    repeats = _Repeats(problem.steps(packed, False), count)
-    data: Any = Repeated(packed, count)
-    run = climb(repeats.steps(), limits, type(guesses[0]).stack(guesses), data, True)
-    runs = _split(run, count, 1)
+def _runs(problem: Problem, limits: Limits, packed: Packed, keys: Keys, which: range, own: bool) -> list[Run]:
+    """Return one run for each restart."""
+    each = [Restarts(derive(keys, r), np.full(len(keys), r)) for r in which]
+    if len(each) > 1:
+        try:
+            return (_own if own else _shared)(problem, limits, packed, each)
+        except ValueError:
+            pass  # one by one, errors name objects as the caller counts them
+    runs = []
+    for restart in each:
+        first = problem.guess(packed, restart, own)
+        runs.append(climb(_begun(problem.steps(packed, own), first), limits, first.model, packed, own))
+    return runs
+
+
+def _own(problem: Problem, limits: Limits, packed: Packed, each: list[Restarts]) -> list[Run]:
+    """Return the runs of restarts of own models, all in one stack."""
+    many = Repeated(packed, len(each)).objects
+    first = problem.guess(many, Restarts(*(np.concatenate(part) for part in zip(*each))), True)
+    run = climb(_begun(problem.steps(many, True), first), limits, first.model, many, True)
+    return _split(run, len(each), packed.n_objects)
+
+
+def _shared(problem: Problem, limits: Limits, packed: Packed, each: list[Restarts]) -> list[Run]:
+    """Return the runs of restarts of one model of all objects, in a stack of one for each restart."""
+    models, fields = zip(*(problem.guess(packed, restart, False) for restart in each))
+    first = First(type(models[0]).stack(list(models)), None if fields[0] is None else np.concatenate(fields))
+    repeats = _Repeats(_begun(problem.steps(packed, False), first), len(each))
+    data: Any = Repeated(packed, len(each))
+    runs = _split(climb(repeats.steps(), limits, first.model, data, True), len(each), 1)
     return [one._replace(history=trace[: one.n_iter[0] + 1]) for one, trace in zip(runs, repeats.traces)]
+
+
+def place_in(packed: Packed, many: Packed) -> NDArray[np.int64]:
+    """Return which of the objects each of many is that are the same ones over and over."""
+    return np.arange(many.n_objects) % packed.n_objects
+
+
+def _begun(steps: Steps, first: First) -> Steps:
+    """Return steps whose first E-step goes on from that of the first guess."""
+    if steps.begin is not None and first.field is not None:
+        steps.begin(first.field)
+    return steps
 
 
 def _split(run: Run, count: int, n: int) -> list[Run]:
@@ -113,6 +155,7 @@ class _Repeats:
         self.traces: list[list[float]] = [[] for _ in range(count)]
         self.log_probs: Floats = np.zeros(count)
         self.objects: Packed | None = None
+        self.n_objects = 0
 
     def steps(self) -> Steps:
         """Return the steps as ``climb`` takes them."""
@@ -141,12 +184,14 @@ class _Repeats:
 
     def drop(self, leaving: NDArray[np.bool_]) -> None:
         """Forget the models that leave."""
+        if self.inner.drop is not None:
+            self.inner.drop(np.repeat(leaving, self.n_objects))
         self.active = self.active[~leaving]
 
     def _all(self, repeated: Repeated) -> Packed:
         """Return the objects once for each model: a view of those for more models."""
         if self.objects is None:
-            self.objects = repeated.objects
+            self.objects, self.n_objects = repeated.objects, repeated.packed.n_objects
         return self.objects.take(slice(0, repeated.n_objects * repeated.packed.n_objects))
 
     def _each(self, model: Any, repeated: Repeated) -> Any:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics
-from genkern.models.em import Run, Steps, best_of, climb
+from genkern.models.em import Run, Steps
 from genkern.models.em_estimator import EMEstimator
 from genkern.models.gaussian_estimator import COVARIANCES
 from genkern.models.lds import LDS
@@ -17,9 +17,10 @@ from genkern.models.lds_covariance import form_of
 from genkern.models.lds_estimator import LDSEstimator
 from genkern.models.lds_step import BOUND, Rules, log_prior, maximize
 from genkern.models.lds_units import check_rules, raw_rules, refuse_low, rescaled, rules_of
-from genkern.models.streams import Keys, derive
+from genkern.models.restarts import First, Problem, Restarts, best_start, place_in
+from genkern.models.streams import Keys
 from genkern.models.switching import SwitchingLDS, blocks_of
-from genkern.models.switching_field import field_statistics, mean_field
+from genkern.models.switching_field import Field, field_statistics, mean_field
 from genkern.models.switching_start import pooled_model, segments
 from genkern.models.units import standardise
 from genkern.objects import Packed, pack_series
@@ -256,15 +257,22 @@ class SwitchingLDSEstimator(EMEstimator):
         else:
             pooled = self._pooled(packed, own)
 
-        def run(restart: int) -> Run:
-            sweeps = _Sweeps(self, rules)
-            if given:
-                return sweeps.climb(first, packed, own)
-            sweeps.gamma = segments(packed, pooled, self.n_regimes, derive(keys, restart), restart)
-            model = pooled_model(pooled, self.n_regimes, own)
-            return sweeps.climb(self._maximize(sweeps.expect(model, packed, start=True), rules), packed, own)
+        def sweeps(part: Packed, each: bool) -> _Sweeps:
+            return _Sweeps(self, rules.of(place_in(packed, part)) if each else rules, each)
 
-        best = best_of(1 if given or self.n_regimes == 1 else self.n_init, run, self._limits())
+        def guess(part: Packed, restarts: Restarts, each: bool) -> First:
+            if given:
+                return First(first)
+            systems = pooled[place_in(packed, part)] if each else pooled
+            gamma = segments(part, systems, self.n_regimes, restarts)
+            model = pooled_model(systems, self.n_regimes, each)
+            return First(sweeps(part, each).first(model, part, gamma), gamma)
+
+        width = self.n_regimes + 2 * self.n_states * (self.n_states + 1)
+        size = self.n_regimes * (self.n_regimes + (4 * self.n_states + packed.values.shape[1]) ** 2)
+        problem = Problem(lambda part, each: sweeps(part, each).steps(), guess, width, size)
+        runs = 1 if given or self.n_regimes == 1 else self.n_init
+        best = best_start(problem, self._limits(), runs, packed, keys, own)
         best = units.restored(best, self.n_regimes * self.noise_pseudocount)
         return best._replace(models=_rescaled(SwitchingLDS.stack(best.models), units.unit, units.mean).unstack())
 
@@ -302,42 +310,58 @@ def _rescaled(models: SwitchingLDS, unit: Floats, mean: Floats) -> SwitchingLDS:
 class _Sweeps:
     """The variational E-step of one run, which goes on from where the last stopped, so that the bound never falls."""
 
-    def __init__(self, estimator: SwitchingLDSEstimator, rules: Rules):
-        self.estimator, self.rules, self.gamma = estimator, rules, None
+    def __init__(self, estimator: SwitchingLDSEstimator, rules: Rules, own: bool):
+        self.estimator, self.rules, self.own, self.gamma = estimator, rules, own, None
         self.tol, self.n_jobs = estimator.tol, estimator.n_jobs
         self.lengths: NDArray[np.int64]
 
     gamma: Floats | None  # where the next sweeps begin
 
-    def climb(self, model: SwitchingLDS, packed: Packed, own: bool) -> Run:
-        """Run EM from a first guess."""
-        steps = Steps(
+    def steps(self) -> Steps:
+        """Return the E- and M-steps."""
+        return Steps(
             self.expect,
-            lambda statistics: self.estimator._maximize(statistics, self.rules),
+            self.maximize,
             self.log_prob,
             lambda members: self.estimator._log_prior(members, self.rules),
             self.drop,
+            self.begin,
         )
-        return climb(steps, self.estimator._limits(), model, packed, own)
+
+    def begin(self, gamma: Floats) -> None:
+        """Take first probabilities (N, S) of regimes."""
+        self.gamma = gamma
+
+    def first(self, model: SwitchingLDS, packed: Packed, gamma: Floats) -> SwitchingLDS:
+        """Return the M-step after the states are told by a model, and the regimes are given."""
+        field = mean_field(model, packed, gamma, 1, self.tol, self.n_jobs)
+        return self.maximize(self._statistics(model, packed, field._replace(regimes=gamma)))
+
+    def maximize(self, statistics: Statistics) -> SwitchingLDS:
+        """Return the M-step's models; rules of one model of all objects are those of each restart."""
+        rules = self.rules if self.own else self.rules.of(np.zeros(len(statistics["start"]), np.int64))
+        return self.estimator._maximize(statistics, rules)
 
     def log_prob(self, model: SwitchingLDS, packed: Packed) -> Floats:
         """Return the bound on the log-likelihood of each object."""
         return mean_field(model, packed, self.gamma, SWEEPS, self.tol, self.n_jobs).bound
 
-    def expect(self, model: SwitchingLDS, packed: Packed, start: bool = False) -> Statistics:
-        """Return statistics under the mean field, of own models or in total; at the start under given regimes."""
-        field = mean_field(model, packed, self.gamma, 1 if start else SWEEPS, self.tol, self.n_jobs)
-        if start:
-            assert self.gamma is not None
-            field = field._replace(regimes=self.gamma)
+    def expect(self, model: SwitchingLDS, packed: Packed) -> Statistics:
+        """Return statistics under the mean field, of own models or in total."""
+        field = mean_field(model, packed, self.gamma, SWEEPS, self.tol, self.n_jobs)
         self.gamma, self.lengths = field.regimes, packed.lengths
+        return self._statistics(model, packed, field)
+
+    def _statistics(self, model: SwitchingLDS, packed: Packed, field: Field) -> Statistics:
         blocks = blocks_of(field_statistics(model, packed, field), totals=not model.shape)
         return Statistics(model, field.bound, packed.lengths, blocks)
 
     def drop(self, leaving: NDArray[np.bool_]) -> None:
         """Forget the objects that leave the batch."""
         assert self.gamma is not None
-        self.gamma, self.rules = self.gamma[np.repeat(~leaving, self.lengths)], self.rules.of(~leaving)
+        self.gamma = self.gamma[np.repeat(~leaving, self.lengths)]
+        if self.own:
+            self.rules = self.rules.of(~leaving)
 
 
 def _flattened(field: Floats, batch: int) -> Floats:

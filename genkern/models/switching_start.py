@@ -7,7 +7,8 @@ import numpy as np
 from genkern.core.kalman_passes import posterior
 from genkern.models.lds import LDS
 from genkern.models.mixture_start import ROUNDS, cluster
-from genkern.models.streams import Keys, uniforms
+from genkern.models.restarts import Restarts
+from genkern.models.streams import uniforms
 from genkern.models.switching import SwitchingLDS
 from genkern.objects import Packed
 from genkern.validation import Floats
@@ -29,7 +30,7 @@ def pooled_model(systems: LDS, n_regimes: int, own: bool) -> SwitchingLDS:
     return SwitchingLDS._restore(*chain, stack[index])
 
 
-def segments(packed: Packed, systems: LDS, n_regimes: int, keys: Keys, restart: int) -> Floats:
+def segments(packed: Packed, systems: LDS, n_regimes: int, restarts: Restarts) -> Floats:
     r"""Return first probabilities (N, S) of regimes, from clusters of local dynamics.
 
     With :math:`\hat s_t` the states smoothed by one system for all regimes and moments :math:`M_{uv} = \sum \hat s_u
@@ -40,14 +41,19 @@ def segments(packed: Packed, systems: LDS, n_regimes: int, keys: Keys, restart: 
     S = n_regimes
     if S == 1:
         return np.ones((packed.n_points, 1))
-    features = _local_dynamics(packed, systems, WIDTHS[restart % len(WIDTHS)])
+    features = np.empty((packed.n_points, systems.n_states * (systems.n_states + 1)))
+    widths = np.array(WIDTHS)[restarts.numbers % len(WIDTHS)]
+    for width in np.unique(widths):
+        some = np.broadcast_to(widths == width, packed.n_objects)
+        own = systems[some] if systems.shape else systems
+        features[np.repeat(some, packed.lengths)] = _local_dynamics(packed.take(some), own, width)
     groups = packed.offsets if systems.shape else np.array([0, packed.n_points])
     counts = np.diff(groups)[:, None]
     mean = np.add.reduceat(features, groups[:-1]) / counts
     features = features - np.repeat(mean, counts[:, 0], axis=0)
     scale = np.sqrt(np.add.reduceat(features**2, groups[:-1]) / counts)
     features /= np.repeat(np.where(scale > 0.0, scale, 1.0), counts[:, 0], axis=0)
-    labels = cluster(features, groups, S, uniforms(keys[:, None], np.arange(S)), ROUNDS["kmeans"])
+    labels = cluster(features, groups, S, uniforms(restarts.keys[:, None], np.arange(S)), ROUNDS["kmeans"])
     gamma = np.full((packed.n_points, S), (1.0 - CERTAINTY) / (S - 1))
     gamma[np.arange(packed.n_points), labels] = CERTAINTY
     return gamma
