@@ -260,6 +260,10 @@ class Statistics:
         shapes = ", ".join(f"{name}={block.shape}" for name, block in self.blocks.items())
         return f"Statistics({len(self)} objects, {shapes})"
 
+    def of_member(self) -> dict[str, Floats]:
+        """Return the blocks of one leaf as those of a stack of one member, with an axis for it."""
+        return {name: block[:, None] for name, block in self.blocks.items()}
+
     def total(self) -> Statistics:
         """Return the sum over objects, with a leading axis of length one."""
         summed = {name: block.sum(axis=0, keepdims=True) for name, block in self.blocks.items()}

@@ -239,8 +239,7 @@ class LeafEstimator(ModelEstimator):
         """
         self._check_mode()
         one = statistics.model.stack([statistics.model])
-        blocks = {name: block[:, None] for name, block in statistics.total().blocks.items()}
-        return self.maximize_blocks(blocks, one)[0]
+        return self.maximize_blocks(statistics.total().of_member(), one)[0]
 
     def _fit_packed(self, packed: Packed, own: bool) -> Any:
         """Return a stack of batch (1,) or (n_objects, 1); missing entries take EM passes."""

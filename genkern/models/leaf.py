@@ -131,13 +131,11 @@ class Leaf(Model):
 
     def gradient(self, statistics: Statistics, coordinates: str = "softmax") -> Floats:
         """Return the derivatives (G, p) of the log-likelihood of bags from their statistics."""
-        blocks = {name: block[:, None] for name, block in statistics.blocks.items()}
-        return self.stack([self]).member_gradient(blocks, coordinates)
+        return self.stack([self]).member_gradient(statistics.of_member(), coordinates)
 
     def visits(self, statistics: Statistics) -> Floats:
         """Return how often each of the ``hidden_states`` is expected to be visited, (G, S), from statistics."""
-        blocks = {name: block[:, None] for name, block in statistics.blocks.items()}
-        return self.stack([self]).member_visits(blocks)
+        return self.stack([self]).member_visits(statistics.of_member())
 
     def information(self, lengths: Any, coordinates: str = "softmax") -> InformationBlocks:
         """Return the Fisher information of bags, averaged over their numbers of points, as pairs (index, block)."""

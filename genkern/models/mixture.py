@@ -219,8 +219,7 @@ class Mixture(Leaf):
         """Return the derivatives (G, p) of the log-likelihood of bags from their statistics."""
         if coordinates != "natural":
             return super().gradient(statistics, coordinates)
-        blocks = {name: block[:, None] for name, block in statistics.blocks.items()}
-        return natural.gradient(blocks, self.components)
+        return natural.gradient(statistics.of_member(), self.components)
 
     def log_prob_grad(self, X: Any, coordinates: str = "softmax", n_jobs: int | None = None) -> Floats:
         """Return the derivatives of each bag's log-likelihood, shape (n_objects, p).

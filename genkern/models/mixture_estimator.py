@@ -355,7 +355,7 @@ class MixtureEstimator(LeafEstimator):
             batch.drop if own else None,
             at_floor=at_floor if batch.estimator.collapses else None,
             counts=lambda statistics: self.counts(statistics.blocks, statistics.model),
-            coincide=lambda statistics: batch.estimator.coincide(_apart(statistics), members(statistics.model)),
+            coincide=lambda statistics: batch.estimator.coincide(statistics.of_member(), members(statistics.model)),
         )
 
     def _bounded_guess(self, packed: Packed, restarts: Restarts, own: bool) -> First:
@@ -387,15 +387,10 @@ class MixtureEstimator(LeafEstimator):
     def _maximize(self, statistics: Statistics) -> Mixture:
         """Return the M-step's model, of the batch of the model that the statistics were taken under."""
         model: Mixture = statistics.model
-        return rebatch(self.maximize_blocks(_apart(statistics), rebatch(model, (*model.shape, 1))), model.shape)
+        return rebatch(self.maximize_blocks(statistics.of_member(), rebatch(model, (*model.shape, 1))), model.shape)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if isinstance(self.component, LeafEstimator):
             tags.input_tags = get_tags(self.component).input_tags
         return tags
-
-
-def _apart(statistics: Statistics) -> dict[str, Floats]:
-    """Return the blocks of mixtures as those of a batch with one more axis, of a single member."""
-    return {name: block[:, None] for name, block in statistics.blocks.items()}
