@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from genkern import LDS, Expected, Gaussian, Power, SwitchingLDS, affinity
 from genkern.affinities import switching
-from genkern.core.switching_pairs import densities_at_zero
+from genkern.core.kalman_paths import path_densities
 
 HOWS = [Power(0.6), Power(1.0), Expected(0.0), Expected(0.8)]
 
@@ -157,8 +156,10 @@ def test_blocks_of_pairs_are_pairs_one_by_one(how: Any, method: str, monkeypatch
 def test_paths_that_begin_alike_are_what_they_are_alone() -> None:
     systems = model(7, 3, n=2, d=2).systems.systems()
     paths = np.random.default_rng(0).integers(0, 3, (200, 5))
-    together = np.stack(densities_at_zero(systems, paths))
-    alone = np.stack([np.stack(densities_at_zero(systems, path[None]))[:, 0] for path in paths], axis=1)
+    values = -systems.offset[paths]
+    together = np.stack(path_densities(systems, paths, values))
+    pairs = zip(paths[:, None], values[:, None])
+    alone = np.stack([np.stack(path_densities(systems, *pair))[:, 0] for pair in pairs], axis=1)
     assert_array_equal(together, alone)
     for path, found in zip(paths[:20], together[0]):  # the plain filter
         mean, cov, total = systems.mean[path[0]], systems.cov[path[0]], 0.0
@@ -170,17 +171,3 @@ def test_paths_that_begin_alike_are_what_they_are_alone() -> None:
             gain = cov @ systems.C[q].T @ np.linalg.inv(S)
             mean, cov = mean + gain @ gap, cov - gain @ systems.C[q] @ cov
         assert found == pytest.approx(total, rel=1e-11)
-
-
-def test_paths_that_begin_alike_share_the_cost_of_their_beginning() -> None:
-    systems = model(7, 2).systems.systems()
-    tree = switching._every_path(2, 12)
-    long = np.concatenate([np.zeros((len(tree), 48), np.int64), tree], axis=1)
-
-    def seconds(paths: Any) -> float:
-        begin = time.process_time()
-        densities_at_zero(systems, paths)
-        return time.process_time() - begin
-
-    seconds(tree[:2])  # compiles
-    assert min(seconds(long) for _ in range(3)) < 0.2 * min(seconds(long[:, ::-1].copy()) for _ in range(3))

@@ -7,11 +7,13 @@ from sklearn.base import clone
 from genkern import (
     HMM,
     LDS,
+    BayesNetEstimator,
     Categorical,
     Gaussian,
     GaussianEstimator,
     HMMEstimator,
     LDSEstimator,
+    LinearGaussianNetEstimator,
     Mixture,
     MixtureEstimator,
     Power,
@@ -94,3 +96,33 @@ def test_states_a_hundred_deviations_apart_keep_their_variances():
     model = HMMEstimator(3, random_state=0).fit([x]).model_
     np.testing.assert_allclose(np.sort(model.emissions.mean.ravel()), [0.0, 100.0, 200.0], atol=0.5)
     np.testing.assert_allclose(np.sqrt(model.emissions.variances.ravel()), 1.0, atol=0.25)
+
+
+UNSEEN = {
+    "lds": LDSEstimator(1, max_iter=3, tol=0.0),
+    "switching": SwitchingLDSEstimator(2, 1, max_iter=2, tol=0.0),
+    "net": LinearGaussianNetEstimator({"a": [], "b": ["a"]}, max_iter=3, tol=0.0),
+    "bayes net": BayesNetEstimator({"a": [], "b": ["a"]}, cardinalities=2, max_iter=3, tol=0.0),
+}
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_channels_that_were_never_seen_are_named(name):
+    X = [np.random.default_rng(k).integers(0, 2, (8, 2)).astype(float) for k in range(3)]
+    X[1][:, 1] = np.nan
+    estimator = UNSEEN[name]
+    estimator.fit(X)  # other objects tell
+    with pytest.warns(UserWarning, match="nothing was observed") as found:
+        each = estimator.fit_each(X)
+    (said,) = [str(w.message) for w in found if "nothing was observed" in str(w.message)]
+    assert said.startswith(type(estimator).__name__)
+    assert "in 1 of 3 objects (object 1) of channel 1: its law is" in said
+    for x in X:
+        x[:, 1] = np.nan
+    with pytest.warns(UserWarning, match="nothing was observed") as found:
+        model = estimator.fit(X).model_
+    (said,) = [str(w.message) for w in found if "nothing was observed" in str(w.message)]
+    assert "in any object of channel 1: its law is" in said
+    if name == "lds":  # as the warning says
+        assert model.observation[1, 0] == model.offset[1] == each[1].observation[1, 0] == 0.0
+        assert model.obs_cov[1] == 1e-6

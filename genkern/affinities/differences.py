@@ -99,9 +99,9 @@ def careful_densities(pairs: Pairs, paths: Ints, merge: bool) -> Floats:
     if len(wrong):
         raise PairError(
             (int(wrong[0]),),
-            f"what both systems have in common grows beyond the noise so much that the value would be off by some "
-            f"{loss[wrong[0]]:.1g}, and {LOST:g} is allowed: they are unstable and all but equal. Compare fewer "
-            f"observations than length={paths.shape[1]}, or fit stable systems.",
+            f"what both systems have in common (or what only rounding moves in one of them) grows beyond the noise so "
+            f"much that the value would be off by some {loss[wrong[0]]:.1g}, and {LOST:g} is allowed: they are "
+            f"unstable. Compare fewer observations than length={paths.shape[1]}, or fit stable systems.",
         )
     return logs
 
@@ -113,11 +113,15 @@ def _candidates(pairs: Pairs, merge: bool) -> Iterator[Roots]:
         return
     left, i, right, j, scale, _ = pairs
     size = np.sqrt(scale)
-    Q, cov = (
-        (size * roots_of(first)[i], size * roots_of(second)[j])
+    (Q, Q_doubt), (cov, cov_doubt) = (
+        tuple(
+            (power * one[i], power * other[j])
+            for power, one, other in zip((size, scale), roots_of(first), roots_of(second), strict=True)
+        )
         for first, second in ((left.Q, right.Q), (left.cov, right.cov))
     )
-    noise = roots_of(_noise(pairs))
+    noise = roots_of(_noise(pairs))[0]
+    doubts = [np.concatenate(both, axis=1) for both in (Q_doubt, cov_doubt)]
     n = left.A.shape[-1]
     if n == right.A.shape[-1]:
         A, factors = _corners(left.A[i], right.A[j]), [_corners(*both) for both in (Q, cov)]
@@ -126,9 +130,10 @@ def _candidates(pairs: Pairs, merge: bool) -> Iterator[Roots]:
             factor[:, :n, n:] = -second
         C = np.concatenate([left.C[i], left.C[i] - right.C[j]], axis=2)
         mean = np.concatenate([left.mean[i] - right.mean[j], right.mean[j]], axis=1)
-        yield Roots(A, C, lower(factors[0]), noise, mean, lower(factors[1]))
+        common = [np.concatenate([one + other, other], axis=1) for one, other in (Q_doubt, cov_doubt)]
+        yield Roots(A, C, lower(factors[0]), noise, mean, lower(factors[1]), *common)
     whole = stacked(pairs)
-    yield Roots(whole.A, whole.C, _corners(*Q), noise, whole.mean, _corners(*cov))
+    yield Roots(whole.A, whole.C, _corners(*Q), noise, whole.mean, _corners(*cov), *doubts)
 
 
 def _corners(first: Floats, second: Floats) -> Floats:

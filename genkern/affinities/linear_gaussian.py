@@ -13,7 +13,8 @@ from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
 from genkern.core.kalman_passes import run
-from genkern.core.kalman_roots import log_densities, loss_of
+from genkern.core.kalman_paths import recount
+from genkern.core.kalman_roots import LOST, log_densities, loss_of
 from genkern.models.gaussian import Gaussian
 from genkern.models.lds import LDS
 from genkern.models.linear_gaussian_net import LinearGaussianNet
@@ -64,6 +65,7 @@ def stacked_product(P: LDS, Q: LDS, how: Power, length: int) -> Floats:
         return constant + _difference(P, Q, length, 1.0, 0.0, None)
     left, right = (_log_determinants(side, length) for side in (P, Q))
     own = 0.5 * (1.0 - rho) * (left[..., :, None] + right[..., None, :])
+    _refuse_lost(own, length)
     singular = np.isinf(own)
     if rho > 1.0 and singular.any():
         raise PairError(
@@ -120,13 +122,26 @@ def _check_channels(P: LDS, Q: LDS) -> None:
 
 
 def _log_determinants(model: LDS, length: int) -> Floats:
-    """Return sum_t log |S_t| of each system's own filter, shape batch; -inf if one is singular."""
+    """Return sum_t log |S_t| of each system's own filter, shape batch; -inf if one is singular, NaN if it is lost."""
     systems = model.systems()
     centred = systems._replace(mean=np.zeros_like(systems.mean), offset=np.zeros_like(systems.offset))
     count, d = systems.C.shape[:2]
-    log_prob = log_densities(centred, np.zeros((count * length, d)), np.arange(count + 1) * length).log_prob
-    logs = -2.0 * log_prob - d * length * LOG_2PI
-    return np.where(np.isnan(logs), -np.inf, logs).reshape(model.shape)
+    sums = log_densities(centred, np.zeros((count * length, d)), np.arange(count + 1) * length)
+    logs = -2.0 * sums.log_prob - d * length * LOG_2PI
+    found = np.where(np.isnan(logs), -np.inf, logs)
+    return np.where(loss_of(sums.growth) <= LOST, found, np.nan).reshape(model.shape)
+
+
+def _refuse_lost(own: Floats, length: int) -> None:
+    """Raise for the first pair with a system whose own density is lost."""
+    wrong = np.argwhere(np.isnan(own))
+    if len(wrong):
+        raise PairError(
+            tuple(int(i) for i in wrong[0]),
+            f"states of one of them that no observation tells apart, or that only rounding moves, grow beyond the "
+            f"noise so much that its own density would be off by more than {LOST:g}. Compare fewer observations than "
+            f"length={length}, or fit stable systems.",
+        )
 
 
 def _difference(P: LDS, Q: LDS, length: int, scale: float, ridge: float, skip: NDArray[np.bool_] | None) -> Floats:
@@ -160,9 +175,10 @@ def _difference(P: LDS, Q: LDS, length: int, scale: float, ridge: float, skip: N
 def _densities_at_zero(pairs: Pairs, length: int, merge: bool) -> Floats:
     """Return the log densities (n,) of ``length`` observations of zero of the differences of pairs."""
     count, d = len(pairs.i), pairs.left.C.shape[1]
-    sums = run(
-        (merged if merge else stacked)(pairs), np.zeros((count * length, d)), np.arange(count + 1) * length, False
-    )
+    zeros, offsets = np.zeros((count * length, d)), np.arange(count + 1) * length
+    systems = (merged if merge else stacked)(pairs)
+    sums = run(systems, zeros, offsets, derivatives=False)
+    recount(sums, systems, zeros, offsets)
     logs = sums.log_prob
     doubtful = np.flatnonzero(~((loss_of(sums.growth, sums.drift) <= TRUSTED) & np.isfinite(logs)))
     if len(doubtful):

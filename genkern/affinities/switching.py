@@ -16,8 +16,9 @@ from genkern.affinities.linear_gaussian import CHUNK, LOG_2PI
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
 from genkern.core.kalman_passes import Systems
+from genkern.core.kalman_paths import path_densities
 from genkern.core.kalman_roots import LOST, densities, factored, loss_of
-from genkern.core.switching_pairs import densities_at_zero
+from genkern.core.switching_roots import every_path, log_weights
 from genkern.models.draws import draw_paths
 from genkern.models.switching import SwitchingLDS
 from genkern.models.value import rebatch
@@ -113,7 +114,10 @@ def _mean(P: Side, Q: Side, i: Ints, j: Ints, logs: Floats) -> Floats:
 
 def _weighted(P: Side, Q: Side, i: Ints, j: Ints, logs: Floats) -> Floats:
     """Return the logs (K,) of sums over all paths of pairs, each with its probability."""
-    left, right = (np.stack([_log_weights(model, side.paths[0]) for model in side.models]) for side in (P, Q))
+    left, right = (
+        np.stack([log_weights(model.start, model.transitions, side.paths[0]) for model in side.models])
+        for side in (P, Q)
+    )
     return _log_sums(logs + left[i][:, :, None] + right[j][:, None])
 
 
@@ -208,7 +212,8 @@ def _differences(pairs: Pairs, codes: Ints) -> Floats:
     for merge, rows in ((False, np.flatnonzero(~same)), (True, np.flatnonzero(same))):
         if len(rows) == 0:
             continue
-        logs[rows], growth, drift = densities_at_zero((merged if merge else stacked)(pairs), codes[rows])
+        systems = (merged if merge else stacked)(pairs)
+        logs[rows], growth, drift = path_densities(systems, codes[rows], -systems.offset[codes[rows]])
         trusted = (loss_of(growth, drift) <= TRUSTED) & np.isfinite(logs[rows])
         doubtful = rows[~trusted]
         if len(doubtful):
@@ -226,7 +231,7 @@ def _log_determinants(model: SwitchingLDS, length: int, paths_of: PathsOf) -> Fl
     systems, paths = model.systems.systems(), paths_of(model, length)
     centred = systems._replace(mean=np.zeros_like(systems.mean), offset=np.zeros_like(systems.offset))
     size = systems.C.shape[1] * paths.shape[1]
-    logs, growth, _ = densities_at_zero(centred, paths)
+    logs, growth, _ = path_densities(centred, paths, np.zeros((*paths.shape, systems.C.shape[1])))
     doubtful = np.flatnonzero(~(loss_of(growth) <= TRUSTED))
     if len(doubtful):  # regimes that are unstable and hardly seen
         some = paths[doubtful]
@@ -250,22 +255,9 @@ def _regular(logs: Floats) -> Floats:
     return logs
 
 
-def _every_path(regimes: int, length: int) -> Ints:
-    """Return all paths (S^L, L)."""
-    codes, places = np.arange(regimes**length)[:, None], np.arange(length - 1, -1, -1)
-    return codes // regimes**places % regimes
-
-
-def _log_weights(model: SwitchingLDS, paths: Ints) -> Floats:
-    """Return the log probabilities (N,) of paths."""
-    with np.errstate(divide="ignore"):
-        logs = np.log(model.start)[paths[:, 0]]
-        return logs + np.log(model.transitions)[paths[:, :-1], paths[:, 1:]].sum(axis=1)
-
-
 def _all_paths(model: SwitchingLDS, length: int) -> Ints:
     """Return all paths of a model (S^L, L)."""
-    return _every_path(model.n_regimes, length)
+    return every_path(model.n_regimes, length)
 
 
 @lru_cache(maxsize=KEPT)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from genkern.core.jit import kernel
 
 SINGULAR = 1e-15  # a pivot that keeps less than this share of its diagonal entry is a rounding error
@@ -81,3 +83,31 @@ def congruence(left, middle, work):
             for k in range(n):
                 total += work[i, k] * left[j, k]
             middle[i, j] = middle[j, i] = total
+
+
+@kernel
+def triangularise(array, rows, columns):
+    """Turn the rows of an array by reflections of its columns until nothing is left right of the diagonal."""
+    for i in range(rows):
+        top = 0.0
+        for j in range(i, columns):
+            top = max(top, abs(array[i, j]))
+        if not 0.0 < top < np.inf:
+            continue
+        square = 0.0
+        for j in range(i, columns):
+            array[i, j] /= top  # squares of entries beyond 1e154 would overflow
+            square += array[i, j] * array[i, j]
+        norm = -np.sqrt(square) if array[i, i] > 0.0 else np.sqrt(square)
+        array[i, i] -= norm
+        weight = 1.0 / (-norm * array[i, i])  # 2 / |v|^2
+        for k in range(i + 1, rows):
+            total = 0.0
+            for j in range(i, columns):
+                total += array[k, j] * array[i, j]
+            total *= weight
+            for j in range(i, columns):
+                array[k, j] -= total * array[i, j]
+        array[i, i] = norm * top
+        for j in range(i + 1, columns):
+            array[i, j] = 0.0

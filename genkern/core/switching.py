@@ -24,6 +24,7 @@ from joblib import effective_n_jobs
 
 from genkern.core.jit import kernel
 from genkern.core.kalman import Floats, Ints, buffers, predict, relative, update
+from genkern.core.kalman_counts import begin, carry, counted_update, counts_of, leave, recall
 from genkern.core.kalman_matrices import copy
 from genkern.core.switching_return import go_back
 from genkern.core.switching_types import Regimes, Sums, empty_sums, tree_of, work_of
@@ -53,8 +54,9 @@ def enumerate_paths(
 
     def task(members: Ints) -> None:
         data, tree, room = (regimes, values, offsets), tree_of(deepest, n, d), buffers(n, d)
+        rooms = room, counts_of(n, d)
         with np.errstate(all="ignore"):
-            walk_objects_down(data, members, tree, room, masses, sums.failed)
+            walk_objects_down(data, members, tree, rooms, masses, sums.failed, sums.lost)
             if derivatives:
                 walk_objects_up(data, members, tree, (room, work_of(n, d)), masses, sums)
 
@@ -79,12 +81,12 @@ def over_objects(task: Callable[[Ints], None], objects: int, n_jobs: int | None)
 
 
 @kernel
-def walk_objects_down(data, members, tree, room, masses, failed):
-    """Fill the log-likelihoods of some members, as two summands in masses (n_objects, 2), and where they failed."""
+def walk_objects_down(data, members, tree, rooms, masses, failed, lost):
+    """Fill log-likelihoods of some members, as two summands in masses (n_objects, 2), where they failed, and counts."""
     regimes, values, offsets = data
     for i in members:
         p = i if len(regimes.start) > 1 else 0
-        masses[i] = walk_down(regimes, p, values[offsets[i] : offsets[i + 1]], tree, room, failed[i : i + 1])
+        masses[i] = walk_down(regimes, p, values[offsets[i] : offsets[i + 1]], tree, rooms, failed[i : i + 1], lost[i])
 
 
 @kernel
@@ -99,10 +101,11 @@ def walk_objects_up(data, members, tree, rooms, masses, sums):
 
 
 @kernel
-def walk_down(regimes, p, x, tree, room, failed):
+def walk_down(regimes, p, x, tree, rooms, failed, lost):
     """Return the log of the summed weights of all leaves, as that of the largest and the rest, which are to be added.
 
     It is NaN if an innovation covariance is singular, at the step ``failed``. The sum has too few digits to divide by.
+    ``lost`` (2,) takes what the paths have lost.
     """
     length, count = len(x), regimes.start.shape[1]
     top, total = -np.inf, 0.0
@@ -113,7 +116,10 @@ def walk_down(regimes, p, x, tree, room, failed):
         if tree.path[depth] == count:
             depth -= 1
             continue
-        found = _enter(regimes, p, x, depth, tree, room)
+        found = _enter(regimes, p, x, depth, tree, *rooms)
+        if found != PRUNED and tree.zeros[depth] == 0:
+            for kind in range(2):
+                lost[kind] = max(lost[kind], tree.most[depth, kind])
         if found == SINGULAR:
             failed[0] = depth
             return np.nan, np.nan
@@ -150,7 +156,7 @@ def walk_up(regimes, place, x, total, tree, rooms, sums):
                 go_back(regimes, place, depth, tree, work, sums)
             continue
         # Where no path is possible, a covariance may be singular: x has no density to lose there.
-        if _enter(regimes, place[0], x, depth, tree, room) != NODE:
+        if _enter(regimes, place[0], x, depth, tree, room, None) != NODE:
             continue
         _keep_update(depth, tree, room)
         if depth < length - 1:
@@ -166,8 +172,11 @@ def walk_up(regimes, place, x, total, tree, rooms, sums):
 
 
 @kernel
-def _enter(regimes, p, x, t, tree, room):
-    """Fill the belief and the log weight of the node of regime path[t] at depth t; zero probabilities are left out."""
+def _enter(regimes, p, x, t, tree, room, counts):
+    """Fill the belief and the log weight of the node of regime path[t] at depth t; zero probabilities are left out.
+
+    With counts (or None) also what it has lost.
+    """
     k = tree.path[t]
     n = len(room.vector)
     probability = regimes.start[p, k] if t == 0 else regimes.transitions[p, tree.path[t - 1], k]
@@ -185,13 +194,22 @@ def _enter(regimes, p, x, t, tree, room):
             mean[i] = tree.mean[t - 1, i]
         predict(regimes.A[p, k], regimes.Q[p, k], mean, cov, room)
     gap = relative(x[t], regimes.offset[p, k], room.gap)
-    density = update(regimes.C[p, k], regimes.R[p, k], gap, mean, cov, room)
+    tree.zeros[t] = zeros
+    if counts is None:
+        density = update(regimes.C[p, k], regimes.R[p, k], gap, mean, cov, room)
+    else:
+        if t == 0:
+            begin(counts)
+        else:
+            recall(counts, tree.errors[t - 1], tree.most[t - 1])
+            carry(regimes.A[p, k], counts)
+        density = counted_update(regimes.C[p, k], regimes.R[p, k], gap, mean, cov, room, counts)
+        leave(counts, tree.errors[t], tree.most[t])
     if np.isnan(density):
         return SINGULAR if zeros == 0 else PRUNED
     if probability > 0.0:
         density += np.log(probability)
     tree.log_weight[t] = density + (tree.log_weight[t - 1] if t > 0 else 0.0)
-    tree.zeros[t] = zeros
     return NODE
 
 

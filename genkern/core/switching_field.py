@@ -24,7 +24,9 @@ import numpy as np
 
 from genkern.core.jit import inlined, kernel
 from genkern.core.kalman import HALF_LOG_2PI, Floats, Ints
+from genkern.core.kalman_counts import EPS
 from genkern.core.kalman_matrices import add, add_outer, congruence, copy, multiply
+from genkern.core.kalman_roots import ROUNDED
 from genkern.core.switching import over_objects
 from genkern.core.switching_densities import Precisions, apply, invert, look, move, noise, observation, space_of, traced
 from genkern.core.switching_types import Regimes, Sums
@@ -108,6 +110,8 @@ def _eliminate(data, p, first, length, gamma, space):
             copy(space.J[t - 1], space.spare)
             congruence(link, space.spare, space.third)
             add(space.square, -1.0, space.spare)
+            for a in range(n):
+                space.third[0, a] = space.spare[a, a]
             apply(space.J[t - 1], space.j[t - 1], space.v)
             for a in range(n):
                 for b in range(n):
@@ -116,6 +120,9 @@ def _eliminate(data, p, first, length, gamma, space):
             for k in range(gamma.shape[1]):
                 add(space.square, gamma[first + t + 1, k], precisions.AQA[p, k])
         half = invert(space.square, space.every, space.spare, space.J[t])
+        for a in range(n):  # what was subtracted, in units of what is left
+            if t > 0 and not EPS * space.third[0, a] * space.J[t, a, a] <= ROUNDED:
+                half = np.nan
         if np.isnan(half):
             return half
         entropy -= half

@@ -18,60 +18,71 @@ from typing import NamedTuple
 import numpy as np
 
 from genkern.core.jit import kernel
-from genkern.core.kalman import Floats, Ints, buffers, predict, relative, update
+from genkern.core.kalman import Floats, Ints, buffers, predict, relative
+from genkern.core.kalman_counts import begin, carry, counted_update, counts_of, leave, recall
 from genkern.core.kalman_matrices import copy
 from genkern.core.switching import over_objects
 from genkern.core.switching_types import Regimes
 
 
 class Cloud(NamedTuple):
-    """Particles: log weights (M,), regimes (M,), means (M, n) and covariances (M, n, n) of the state."""
+    """Particles: log weights (M,), regimes (M,), means (M, n) and covariances (M, n, n) of the state, and counts.
+
+    These are errors (M, 2, n, n), and most (M, 2) of them.
+    """
 
     log_weight: Floats
     regime: Ints
     mean: Floats
     cov: Floats
+    errors: Floats
+    most: Floats
 
 
 def filter_runs(
     regimes: Regimes, values: Floats, offsets: Ints, particles: int, uniforms: Floats, n_jobs: int | None = 1
-) -> tuple[Floats, Ints]:
+) -> tuple[Floats, Ints, Floats]:
     """Return log estimates (n_objects, runs) of likelihoods, and where an innovation covariance is singular, or -1.
 
+    With them the largest growth and drift (n_objects, 2) of a particle, as ``kalman_counts`` defines them.
     ``uniforms`` (N, runs) in [0, 1) hold one number for each position and run.
     """
     S, d, n = regimes.C.shape[1:]
     objects = len(offsets) - 1
-    logs, failed = np.zeros((objects, uniforms.shape[1])), np.full(objects, -1)
+    logs, failed, lost = np.zeros((objects, uniforms.shape[1])), np.full(objects, -1), np.zeros((objects, 2))
 
     def task(members: Ints) -> None:
         # rounding may let systematic resampling keep one more than it should
         clouds = cloud_of(particles + 1, n), cloud_of((particles + 1) * S, n)
         with np.errstate(all="ignore"):
-            filter_objects(
-                (regimes, values, offsets), members, particles, uniforms, clouds, buffers(n, d), logs, failed
-            )
+            data, rooms = (regimes, values, offsets), (buffers(n, d), counts_of(n, d))
+            filter_objects(data, members, particles, uniforms, clouds, rooms, logs, (failed, lost))
 
     over_objects(task, objects, n_jobs)
-    return logs, failed
+    return logs, failed, lost
 
 
 def cloud_of(size: int, n: int) -> Cloud:
     """Return room for so many particles."""
-    return Cloud(np.zeros(size), np.zeros(size, np.int64), np.zeros((size, n)), np.zeros((size, n, n)))
+    return Cloud(
+        np.zeros(size),
+        np.zeros(size, np.int64),
+        *(np.zeros((size, *shape)) for shape in ((n,), (n, n), (2, n, n), (2,))),
+    )
 
 
 @kernel
-def filter_objects(data, members, particles, uniforms, clouds, room, logs, failed):
+def filter_objects(data, members, particles, uniforms, clouds, rooms, logs, faults):
     """Fill the rows of some members, run by run."""
     regimes, values, offsets = data
     here, ahead = clouds
+    failed, lost = faults
     for i in members:
         first, length = offsets[i], offsets[i + 1] - offsets[i]
         for run in range(uniforms.shape[1]):
             total, alive = 0.0, np.int64(0)  # a plain zero would be compiled for as a constant
             for t in range(length):
-                alive = _continue(regimes, values[first + t], t, alive, here, ahead, room)
+                alive = _continue(regimes, values[first + t], t, alive, clouds, rooms, lost[i])
                 if alive < 0:
                     failed[i] = t
                     break
@@ -83,11 +94,13 @@ def filter_objects(data, members, particles, uniforms, clouds, room, logs, faile
 
 
 @kernel
-def _continue(regimes, x, t, alive, here, ahead, room):
+def _continue(regimes, x, t, alive, clouds, rooms, lost):
     """Fill ``ahead`` with all continuations of the particles, log weights included; return their number, -1: singular.
 
-    At t = 0 they are the first regimes.
+    At t = 0 they are the first regimes. ``lost`` (2,) takes what particles have lost.
     """
+    here, ahead = clouds
+    room, counts = rooms
     n, S = here.mean.shape[1], regimes.start.shape[1]
     count = 0
     for i in range(alive if t > 0 else 1):
@@ -101,8 +114,15 @@ def _continue(regimes, x, t, alive, here, ahead, room):
                 mean[j] = here.mean[i, j] if t > 0 else regimes.mean[0, k, j]
             if t > 0:
                 predict(regimes.A[0, k], regimes.Q[0, k], mean, cov, room)
+                recall(counts, here.errors[i], here.most[i])
+                carry(regimes.A[0, k], counts)
+            else:
+                begin(counts)
             gap = relative(x, regimes.offset[0, k], room.gap)
-            density = update(regimes.C[0, k], regimes.R[0, k], gap, mean, cov, room)
+            density = counted_update(regimes.C[0, k], regimes.R[0, k], gap, mean, cov, room, counts)
+            leave(counts, ahead.errors[count], ahead.most[count])
+            for kind in range(2):
+                lost[kind] = max(lost[kind], counts.most[kind])
             if np.isnan(density):
                 return -1
             ahead.log_weight[count] = density + np.log(probability) + (here.log_weight[i] if t > 0 else 0.0)
@@ -147,6 +167,9 @@ def _thin(ahead, count, particles, uniform, here):
             here.log_weight[kept] = ahead.log_weight[j]
             here.regime[kept] = ahead.regime[j]
             copy(ahead.cov[j], here.cov[kept])
+            for kind in range(2):
+                copy(ahead.errors[j, kind], here.errors[kept, kind])
+                here.most[kept, kind] = ahead.most[j, kind]
             for i in range(here.mean.shape[1]):
                 here.mean[kept, i] = ahead.mean[j, i]
             kept += 1

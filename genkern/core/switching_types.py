@@ -31,7 +31,8 @@ class Regimes(NamedTuple):
 class Sums(NamedTuple):
     r"""What the walks give, rows of objects.
 
-    log_prob (n_objects,); failed (n_objects,), the position at which an innovation covariance is singular, or -1; the
+    log_prob (n_objects,); failed (n_objects,), the position at which an innovation covariance is singular, or -1; lost
+    (n_objects, 2), the largest growth and drift, as ``kalman_counts`` defines them, of a path that is possible; the
     derivatives of log p by all parameters, (n_objects, S, ...), every entry of a matrix by itself; the moments
     :math:`\sum_t E[s_t s_t^T]` (n_objects, S, n, n) of the states that a step into a regime leaves, and of those seen
     (with at least one channel) in it; seen_sum (n_objects, S, n), the sums of the means of the latter; counts
@@ -41,6 +42,7 @@ class Sums(NamedTuple):
 
     log_prob: Floats
     failed: Ints
+    lost: Floats
     start: Floats
     transitions: Floats
     A: Floats
@@ -73,6 +75,8 @@ class Tree(NamedTuple):
     mass: Floats
     pull: Floats
     push: Floats
+    errors: Floats
+    most: Floats
 
 
 class Work(NamedTuple):
@@ -100,12 +104,12 @@ def empty_sums(regimes: Regimes, offsets: Ints, derivatives: bool) -> Sums:
     shapes = ((S,), (S, S), *((S, *shape) for shape in systems))
     blocks = [np.zeros((rows, *shape)) for shape in shapes]
     posterior = [np.zeros((steps, *shape)) for shape in ((S,), (n,), (n, n))]
-    return Sums(np.zeros(objects), np.full(objects, -1), *blocks, *posterior)
+    return Sums(np.zeros(objects), np.full(objects, -1), np.zeros((objects, 2)), *blocks, *posterior)
 
 
 def tree_of(depth: int, n: int, d: int) -> Tree:
     """Return the Tree for paths of so many steps, n states and d channels."""
-    shapes = ((), (n,), (n, n), (n, d), (d, d), (d,), (), (n,), (n, n))
+    shapes = ((), (n,), (n, n), (n, d), (d, d), (d,), (), (n,), (n, n), (2, n, n), (2,))
     return Tree(np.zeros(depth, np.int64), np.zeros(depth, np.int64), *(np.zeros((depth, *s)) for s in shapes))
 
 

@@ -13,6 +13,7 @@ from genkern.models.em import Limits, Run, Steps, best_of, climb, warn_unconverg
 from genkern.models.estimator import ModelEstimator
 from genkern.models.graph import Graph, make_graph
 from genkern.models.streams import Keys, derive, keys_of, seed_of, unit_free_digests
+from genkern.models.units import warn_unseen
 from genkern.objects import Packed
 from genkern.validation import Floats, begin_fit, check_int, check_number
 
@@ -116,6 +117,7 @@ class NetEstimator(ModelEstimator):
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM; complete data need one step, and no restarts."""
         limits = self._limits()
+        warn_unseen(packed, own, type(self).__name__, "its law is what EM makes of the first guess")
         if self.hidden or np.isnan(packed.values).any():
             runs = self.n_init if self.hidden else 1  # restarts differ in what touches hidden nodes
             return best_of(runs, lambda restart: self._climb(packed, derive(keys, restart), own, limits), limits)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from genkern.core import kalman_passes as core
 from genkern.core.draws import add_dynamics
+from genkern.core.kalman_paths import recount
 from genkern.core.kalman_roots import LOST, ROUNDED, log_densities, loss_of
 from genkern.models import lds_covariance
 from genkern.models.base import COORDINATES, Model, Statistics
@@ -17,6 +18,7 @@ from genkern.models.gaussian import Gaussian, check_spread
 from genkern.models.lds_information import Expected, information_blocks
 from genkern.models.lds_positions import position_derivatives
 from genkern.models.lean_information import InformationBlocks
+from genkern.models.positions import changes
 from genkern.objects import Packed, pack_series
 from genkern.validation import Floats, check_array, check_int, check_option
 
@@ -148,7 +150,7 @@ class LDS(Model):
             columns = [self[index].log_prob(packed, n_jobs) for index in np.ndindex(self.shape)]
             return np.stack(columns, axis=-1).reshape((-1, *self.shape))
         sums = log_densities(self.systems(), packed.values, packed.offsets, n_jobs=n_jobs)
-        _refuse_lost(sums.growth, sums.drift)
+        refuse_lost(sums.growth, sums.drift)
         _refuse_singular(sums.failed)
         return sums.log_prob
 
@@ -160,9 +162,11 @@ class LDS(Model):
         """
         self._require_single("posterior")
         packed = self.pack(X)
-        beliefs, sums = core.posterior(self.systems(), packed.values, packed.offsets, n_jobs=n_jobs)
+        systems = self.systems()
+        beliefs, sums = core.posterior(systems, packed.values, packed.offsets, n_jobs=n_jobs)
+        recount(sums, systems, packed.values, packed.offsets)
+        refuse_lost(sums.growth, sums.drift, ROUNDED)
         _refuse_singular(sums.failed)
-        _refuse_lost(sums.growth, sums.drift, ROUNDED)
         means, covs, crosses = (np.split(part, packed.offsets[1:-1]) for part in beliefs)
         return list(zip(means, covs, [cross[:-1] for cross in crosses])) if pairs else list(zip(means, covs))
 
@@ -212,8 +216,9 @@ class LDS(Model):
         some = packed if size >= packed.n_objects else packed.take(slice(first, first + size))
         systems = (self[first : first + size] if self.shape else self).systems()
         sums = core.run(systems, some.values, some.offsets, n_jobs=n_jobs)
+        recount(sums, systems, some.values, some.offsets)
+        refuse_lost(sums.growth, sums.drift, ROUNDED, first)
         _refuse_singular(sums.failed, first)
-        _refuse_lost(sums.growth, sums.drift, ROUNDED, first)
         seen = np.add.reduceat((~np.isnan(some.values)).any(axis=1), some.offsets[:-1], dtype=np.int64)
         counts = np.stack([np.ones(some.n_objects), some.lengths - 1.0, seen], axis=1)
         blocks = dict(zip((*self._fields, "left", "seen", "seen_sum", "counts"), (*sums[4:], counts), strict=True))
@@ -297,7 +302,11 @@ class LDS(Model):
 
     def position_statistics(self, packed: Packed) -> Iterator[Statistics]:
         """Yield the statistics of the positions of one series: derivatives of log p(x_t | x_0 ... x_{t-1})."""
+        self.statistics(packed)  # refuses where derivatives are lost
         logs, blocks = position_derivatives(self.systems(), packed.values)
+        if not abs(logs.sum() - self.log_prob(packed)[0]) <= LOST:  # that of a filter which takes more care
+            found = changes(lambda beginnings: {"logs": self.log_prob(beginnings)}, packed, 1)
+            logs = np.concatenate([part["logs"] for part in found])
         yield Statistics(self, logs, np.ones(packed.n_points, np.int64), blocks)
 
     # --- sampling and the joint law
@@ -350,7 +359,7 @@ def _refuse_singular(failed: NDArray[np.int64], first: int = 0) -> None:
         )
 
 
-def _refuse_lost(growth: Floats, drift: Floats, allowed: float = LOST, first: int = 0) -> None:
+def refuse_lost(growth: Floats, drift: Floats, allowed: float = LOST, first: int = 0, who: str = "LDS") -> None:
     """Raise for the first series whose density the filter cannot tell, or the last bits of its own observations."""
     loss, rounding = loss_of(growth), loss_of(np.zeros_like(drift), drift)
     wrong = np.flatnonzero(~((loss <= allowed) & (rounding <= ROUNDED)))
@@ -359,12 +368,12 @@ def _refuse_lost(growth: Floats, drift: Floats, allowed: float = LOST, first: in
     i = wrong[0]
     if loss[i] <= allowed:
         raise ValueError(
-            f"LDS: object {first + i}: its observations, or what the model expects of them, grow beyond the noise so "
+            f"{who}: object {first + i}: its observations, or what the model expects of them, grow beyond the noise so "
             f"much that their last bits change the log density by some {rounding[i]:.1g}, and {ROUNDED:g} is allowed. "
             "Take shorter series, subtract their level ('offset'), or leave unstable states out of the model."
         )
     raise ValueError(
-        f"LDS: object {first + i}: states that no observation tells apart grow beyond the noise so much that the "
-        f"log density would be off by some {loss[i]:.1g}, and {allowed:g} is allowed. Take shorter series, or "
-        "leave unstable states that are hardly seen out of the model."
+        f"{who}: object {first + i}: states that no observation tells apart (or that only rounding moves) grow "
+        f"beyond the noise so much that the log density would be off by some {loss[i]:.1g}, and {allowed:g} is "
+        "allowed. Take shorter series, or leave unstable states that are hardly seen, or never moved, out of the model."
     )

@@ -14,10 +14,10 @@ from genkern.models.lds import LDS
 from genkern.models.lds_covariance import form_of
 from genkern.models.lds_start import first_guess, perturbed
 from genkern.models.lds_step import BOUND, Rules, log_prior, maximize
-from genkern.models.lds_units import check_rules, raw_rules, refuse_low, rescaled, rules_of
+from genkern.models.lds_units import UNSEEN, check_rules, raw_rules, refuse_low, rescaled, rules_of
 from genkern.models.restarts import First, Problem, Restarts, best_start, numbers_in, place_in
 from genkern.models.streams import Keys
-from genkern.models.units import Units, standardise
+from genkern.models.units import Units, standardise, warn_unseen
 from genkern.objects import Packed, pack_series
 from genkern.validation import check_bool, check_int, check_number, check_option
 
@@ -193,6 +193,7 @@ class LDSEstimator(EMEstimator):
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
         form = form_of(self.init.obs_cov, 0) if isinstance(self.init, LDS) else self.covariance
         packed, units = standardise(packed, own, "LDSEstimator", centred=bool(self.offset), common=form == "isotropic")
+        warn_unseen(packed, own, "LDSEstimator", UNSEEN)
         rules = rules_of(self, units, self.pseudocount)
         first = self._guess(packed, units, rules, own)
 

@@ -33,7 +33,8 @@ def position_derivatives(systems: Any, values: Floats) -> tuple[Floats, dict[str
 
     .. math::
         \dot l &= -\tfrac12 \mathrm{tr}\, S^{-1} \dot S + \tfrac12 (S^{-1} v)^T \dot S S^{-1} v - v^T S^{-1} \dot v, \\
-        \dot K &= (\dot P C^T + P \dot C^T - K \dot S) S^{-1}
+        \dot K &= (L \dot P C^T + P^+ \dot C^T - K (\dot C P C^T + \dot R)) S^{-1}, \quad
+        L = I - K C, \quad P^+ = L P L^T + K R K^T
 
     so that time is linear in T; once covariances rest, only means go on. Channels that are missing (NaN) are left out
     of C, R and v. Derivatives by covariances are by every entry, as those of ``LDS.statistics``.
@@ -92,14 +93,19 @@ def _step(systems: Any, moves: Directions, seen: NDArray[np.bool_], cov: Floats,
     """Return the step from covariance (n, n), moved by (D, n, n), before an observation of some channels."""
     A, Q = systems.A[0], systems.Q[0]
     C, dC = systems.C[0][seen], moves.observation[:, seen]
+    R, dR = systems.R[0][np.ix_(seen, seen)], moves.obs_cov[:, seen][:, :, seen]
     half = dC @ cov @ C.T
-    S = C @ cov @ C.T + systems.R[0][np.ix_(seen, seen)]
-    dS = half + np.swapaxes(half, 1, 2) + C @ dcov @ C.T + moves.obs_cov[:, seen][:, :, seen]
+    S = C @ cov @ C.T + R
+    dS = half + np.swapaxes(half, 1, 2) + C @ dcov @ C.T + dR
     inverse = np.linalg.inv(S)
     inverse = 0.5 * (inverse + inverse.T)
     gain = cov @ C.T @ inverse
-    dgain = (dcov @ C.T + cov @ np.swapaxes(dC, 1, 2) - gain @ dS) @ inverse
-    after, dafter = _symmetric(cov - gain @ C @ cov), _symmetric(dcov - dgain @ C @ cov - gain @ (dC @ cov + C @ dcov))
+    # Joseph's form, positive whatever the rounding; at the best gain its derivative by the gain is zero, and L P = P+
+    rest = np.eye(len(cov)) - gain @ C
+    after = _symmetric(rest @ cov @ rest.T + gain @ R @ gain.T)
+    dgain = (rest @ dcov @ C.T + after @ np.swapaxes(dC, 1, 2) - gain @ (half + dR)) @ inverse
+    half = gain @ dC @ after
+    dafter = rest @ dcov @ rest.T + gain @ dR @ gain.T - half - np.swapaxes(half, 1, 2)
     turned = moves.transition @ after @ A.T
     new = _symmetric(A @ after @ A.T + Q)
     dnew = turned + np.swapaxes(turned, 1, 2) + A @ dafter @ A.T + moves.state_cov

@@ -12,6 +12,11 @@ from genkern.models.lds_step import Rules
 from genkern.models.units import Units
 from genkern.validation import Floats, check_number
 
+UNSEEN = (
+    "its law is that of the first guess (tied to no state, level 0, the smallest variance allowed; or that of init=), "
+    "and of pseudo-observations"
+)
+
 
 def rescaled(system: LDS, unit: Floats, mean: Floats) -> LDS:
     """Return the law of mean + unit x, with arrays batch + (d,); isotropic noise takes the same unit everywhere."""

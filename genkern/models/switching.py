@@ -7,11 +7,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from genkern.core.kalman_roots import LOST, ROUNDED
 from genkern.core.switching import enumerate_paths
+from genkern.core.switching_roots import mend
 from genkern.core.switching_types import Regimes, Sums
 from genkern.models import simplex
 from genkern.models.base import COORDINATES, Model, Statistics
-from genkern.models.lds import LDS
+from genkern.models.lds import LDS, refuse_lost
 from genkern.models.lean_information import InformationBlocks
 from genkern.models.states import chain_visits, state_names
 from genkern.models.switching_draws import simulate
@@ -179,7 +181,8 @@ class SwitchingLDS(Model):
         check_int(n, "n", "SwitchingLDS.estimate_log_prob", 1)
         check_int(runs, "runs", "SwitchingLDS.estimate_log_prob", 2)
         seed = int(self.digest[:15], 16) if rng is None else int(np.random.default_rng(rng).integers(2**62))
-        log_prob, error, failed = estimate(self.regimes(), self.pack(X), n, runs, seed, n_jobs)
+        log_prob, error, failed, lost = estimate(self.regimes(), self.pack(X), n, runs, seed, n_jobs)
+        refuse_lost(lost[:, 0], lost[:, 1], who="SwitchingLDS")
         _refuse_singular(failed)
         return log_prob, error
 
@@ -285,7 +288,12 @@ class SwitchingLDS(Model):
                 'posterior(X, method="variational") for regimes and states; derivatives have no such substitute: cut '
                 "the series into pieces."
             )
-        sums = enumerate_paths(self.regimes(), packed.values, packed.offsets, derivatives, n_jobs)
+        regimes = self.regimes()
+        sums = enumerate_paths(regimes, packed.values, packed.offsets, derivatives, n_jobs)
+        if not derivatives:
+            mend(sums, regimes, packed.values, packed.offsets)
+        allowed = ROUNDED if derivatives else LOST
+        refuse_lost(sums.lost[:, 0], sums.lost[:, 1], allowed, first, "SwitchingLDS")
         _refuse_singular(sums.failed, first)
         return sums
 
@@ -375,7 +383,7 @@ def blocks_of(sums: Sums, totals: bool) -> dict[str, Floats]:
     """Return the blocks of statistics that sums over paths, or a mean field, hold, per object or summed."""
     of_systems = (*LDS._fields, "left", "seen", "seen_sum", "counts")
     named = ("start", "transitions", *(f"systems.{name}" for name in of_systems))
-    blocks = dict(zip(named, sums[2:15], strict=True))
+    blocks = dict(zip(named, sums[3:16], strict=True))
     return {name: block.sum(axis=0, keepdims=True) for name, block in blocks.items()} if totals else blocks
 
 

@@ -16,15 +16,15 @@ from genkern.models.lds import LDS
 from genkern.models.lds_covariance import form_of
 from genkern.models.lds_estimator import LDSEstimator
 from genkern.models.lds_step import BOUND, Rules, log_prior, maximize
-from genkern.models.lds_units import check_rules, raw_rules, refuse_low, rescaled, rules_of
+from genkern.models.lds_units import UNSEEN, check_rules, raw_rules, refuse_low, rescaled, rules_of
 from genkern.models.restarts import First, Problem, Restarts, best_start, place_in
 from genkern.models.streams import Keys
 from genkern.models.switching import SwitchingLDS, blocks_of
 from genkern.models.switching_field import Field, field_statistics, mean_field
 from genkern.models.switching_start import pooled_model, segments
-from genkern.models.units import standardise
+from genkern.models.units import standardise, warn_unseen
 from genkern.objects import Packed, pack_series
-from genkern.validation import Floats, check_bool, check_int, check_number, check_option
+from genkern.validation import Floats, check_bool, check_int, check_number, check_option, one_warning_each
 
 SWEEPS = 2  # in one E-step; the next goes on from where they stop
 POOLED_STEPS = 20  # of EM for the one system from which regimes are told apart
@@ -250,18 +250,19 @@ class SwitchingLDSEstimator(EMEstimator):
             packed, own, "SwitchingLDSEstimator", centred=bool(self.offset), common=form == "isotropic"
         )
         rules = rules_of(self, units, self.noise_pseudocount)
+        with one_warning_each():  # that one system would warn of the same channels
+            warn_unseen(packed, own, "SwitchingLDSEstimator", UNSEEN)
+            pooled = None if given else self._pooled(packed, own)
         if given:
             model = _rescaled(SwitchingLDS.stack([self.init] * len(keys)), 1.0 / units.unit, -units.mean / units.unit)
             refuse_low(model.systems, rules, self)
             first = model if own else model[0]
-        else:
-            pooled = self._pooled(packed, own)
 
         def sweeps(part: Packed, each: bool) -> _Sweeps:
             return _Sweeps(self, rules.of(place_in(packed, part)) if each else rules, each)
 
         def guess(part: Packed, restarts: Restarts, each: bool) -> First:
-            if given:
+            if pooled is None:
                 return First(first)
             systems = pooled[place_in(packed, part)] if each else pooled
             gamma = segments(part, systems, self.n_regimes, restarts)

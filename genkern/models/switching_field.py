@@ -120,6 +120,7 @@ def _refuse_rounding(entropy: Floats, active: Any) -> None:
     lost = np.flatnonzero(np.isnan(entropy))
     if len(lost):
         raise ValueError(
-            f"SwitchingLDS: object {active[lost[0]]}: covariances differ by so many orders of magnitude that the mean "
-            "field is lost in rounding errors. Raise the smallest variances (an estimator's min_covar)."
+            f"SwitchingLDS: object {active[lost[0]]}: covariances differ by so many orders of magnitude, or states "
+            "that no observation tells apart grow so much, that the mean field is lost in rounding errors. Raise the "
+            "smallest variances (an estimator's min_covar), take shorter series, or leave unstable states out."
         )

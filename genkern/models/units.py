@@ -12,12 +12,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genkern.models.channel_moments import moments, without_outliers
 from genkern.models.em import Run
 from genkern.models.floors import ROUNDING, channel_units, refuse_tiny
 from genkern.objects import Packed
-from genkern.validation import Floats
+from genkern.validation import Floats, warn
+
+NAMED = 5  # channels and objects that a warning lists
 
 
 class Units(NamedTuple):
@@ -83,10 +86,39 @@ def standardise(
 
 def refuse_unseen(packed: Packed, own: bool, who: str) -> None:
     """Raise where an object, or all of them together, has no value at all in a channel."""
-    seen = np.logical_or.reduceat(~np.isnan(packed.values), packed.offsets[:-1] if own else packed.offsets[:1], axis=0)
+    seen = _seen(packed, own)
     if not seen.all():
         index, column = np.argwhere(~seen)[0].tolist()
         raise ValueError(
             f"{who}: {f'object {index} has' if own else 'the objects have'} no observed value in column {column}, so "
             "that its distribution cannot be estimated. Leave that column out."
         )
+
+
+def warn_unseen(packed: Packed, own: bool, who: str, law: str) -> None:
+    """Warn, once, of channels without any value, of an object or of all together, and say what law they get.
+
+    Of objects that have nothing in any channel the intake has warned.
+    """
+    seen = _seen(packed, own)
+    unseen = ~seen & seen.any(axis=1, keepdims=True)
+    if not unseen.any():
+        return
+    columns, objects = np.flatnonzero(unseen.any(axis=0)), np.flatnonzero(unseen.any(axis=1))
+    where = f"in {len(objects)} of {len(unseen)} objects (object {_listed(objects)})" if own else "in any object"
+    warn(
+        f"{who}: nothing was observed {where} of channel {_listed(columns)}: {law}. "
+        "Leave such channels out, if that is not meant.",
+        UserWarning,
+        [("unseen", tuple(columns.tolist()))],
+    )
+
+
+def _seen(packed: Packed, own: bool) -> NDArray[np.bool_]:
+    """Say of which channels (G, d) there is any value."""
+    starts = packed.offsets[:-1] if own else packed.offsets[:1]
+    return np.asarray(np.logical_or.reduceat(~np.isnan(packed.values), starts, axis=0))
+
+
+def _listed(numbers: NDArray[np.int64]) -> str:
+    return ", ".join(map(str, numbers[:NAMED])) + (", ..." if len(numbers) > NAMED else "")
