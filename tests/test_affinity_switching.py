@@ -161,6 +161,10 @@ def test_paths_that_begin_alike_are_what_they_are_alone() -> None:
     pairs = zip(paths[:, None], values[:, None])
     alone = np.stack([np.stack(path_densities(systems, *pair))[:, 0] for pair in pairs], axis=1)
     assert_array_equal(together, alone)
+    other = values + np.random.default_rng(1).integers(0, 2, values.shape)  # the same path, and other observations
+    found = np.stack(path_densities(systems, np.zeros_like(paths), other))
+    pairs = zip(np.zeros_like(paths)[:, None], other[:, None])
+    assert_array_equal(found, np.stack([np.stack(path_densities(systems, *pair))[:, 0] for pair in pairs], axis=1))
     for path, found in zip(paths[:20], together[0]):  # the plain filter
         mean, cov, total = systems.mean[path[0]], systems.cov[path[0]], 0.0
         for t, q in enumerate(path):

@@ -33,8 +33,8 @@ def path_densities(systems: Systems, paths: Ints, values: Floats) -> tuple[Float
     """Return log densities (N,) of values (N, L, d) along paths (N, L) of systems; NaN where there is none.
 
     With them growth and drift (N,), as ``kalman_counts`` defines them. The system of a step leads to its state and
-    shows it; offsets are left to the observations. Paths that begin alike must have the same values there, and share
-    the filter of their beginning.
+    shows it; offsets are left to the observations. Paths that begin alike, with the same values, share the filter of
+    their beginning.
     """
     (count, length), (d, n) = paths.shape, systems.C.shape[1:]
     shapes = ((length, n), (length, n, n), (length, 2, n, n), (length, 2), (length,))
@@ -78,12 +78,23 @@ def _densities(systems, routes, values, levels, room, counts, table):
         if place > 0:
             last = order[place - 1]
             while first < length and paths[i, first] == paths[last, first]:
+                if not _alike(values[i, first], values[last, first]):
+                    break
                 first += 1
         for t in range(first, length):
             _step(systems, paths[i, t], t, values[i, t], levels, room, counts)
         table[0, i] = levels.logs[length - 1]
         for kind in range(2):
             table[1 + kind, i] = levels.most[length - 1, kind]
+
+
+@kernel
+def _alike(x, y):
+    """Return whether two observations are the same, NaN included."""
+    same = 0
+    for c in range(len(x)):
+        same += x[c] == y[c] or (np.isnan(x[c]) and np.isnan(y[c]))
+    return same == len(x)
 
 
 @kernel
