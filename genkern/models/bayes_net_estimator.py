@@ -154,7 +154,7 @@ class BayesNetEstimator(NetEstimator):
         """Return the graph of a resolved estimator."""
         return self._graph(self._cardinalities())
 
-    def _guess(self, packed: Packed, keys: Keys, own: bool) -> BayesNet:
+    def _start(self, packed: Packed, keys: Keys, own: bool) -> BayesNet:
         """Return random rows (from a flat Dirichlet law) where hidden nodes take part, uniform ones elsewhere."""
         graph = self._full_graph()
         if self.estimate == "predictive" and (graph.hidden or np.isnan(packed.values).any()):
@@ -177,9 +177,13 @@ class BayesNetEstimator(NetEstimator):
         """Return what is added to every count."""
         return {"ml": 0.0, "map": self.pseudocount, "predictive": 1.0 + self.pseudocount}[self.estimate]
 
-    def _maximize(self, statistics: Statistics) -> BayesNet:
-        """Return smoothed expected frequencies; rows without any count stay as they are."""
+    def maximize(self, statistics: Statistics) -> BayesNet:
+        """Return the M-step's network: smoothed expected frequencies; rows without any count stay as they are.
+
+        Statistics are summed over objects, or those under a stack of own models, which give a stack.
+        """
         model: BayesNet = statistics.model
+        statistics = statistics if model.shape else statistics.total()
         tables = []
         for v, (name, table) in enumerate(model.tables.items()):
             added = np.full(table_shape(model.graph, v), self._added())

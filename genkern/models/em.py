@@ -59,7 +59,7 @@ class Steps(NamedTuple):
     log_prob: Callable[[Any, Packed], Floats]
     log_prior: Callable[[Any], Floats]
     drop: Callable[[NDArray[np.bool_]], None] | None = None
-    begin: Callable[[Floats], None] | None = None
+    begin: Callable[[Any], None] | None = None
     at_floor: Callable[[Any], NDArray[np.bool_]] | None = None
     counts: Callable[[Statistics], Floats] | None = None
     coincide: Callable[[Statistics], NDArray[np.bool_]] | None = None
@@ -98,6 +98,17 @@ class Pace:
             rest = np.where(ratio < 1.0, gain * ratio / (1.0 - ratio), np.inf)
         calm = (gain <= EXACT * np.abs(value)) | (np.isfinite(older) & (rest < REST * self.tol * lengths))
         return np.asarray((gain < self.tol * lengths) & calm)
+
+
+def expected(model: Any, packed: Packed, totals: bool = True, **options: Any) -> Statistics:
+    """Return the E-step's statistics: in total under one model, of each object under its own of a stack.
+
+    ``totals`` says that the model can sum by itself, and ``options`` go to its ``statistics``.
+    """
+    if model.shape:
+        found: Statistics = model.statistics(packed, **options)
+        return found
+    return model.statistics(packed, totals=True, **options) if totals else model.statistics(packed, **options).total()
 
 
 def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -> Run:
@@ -148,18 +159,6 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
     return Run(done, objective, n_iter, converged, history, lost)
 
 
-def best_of(runs: int, run: Callable[[int], Run], limits: Limits) -> Run:
-    """Return the best of several runs, chosen for each model by its objective."""
-    best: Run | None = None
-    for restart in range(runs):
-        new = run(restart)
-        if limits.verbose:
-            report(f"{limits.who}: run {restart + 1} of {runs}: {new.objective.sum():.6g}")
-        best = new if best is None else better(best, new)
-    assert best is not None
-    return best
-
-
 def better(old: Run, new: Run) -> Run:
     """Return, model by model, the run with the higher objective, and the history of the run that wins most.
 
@@ -178,6 +177,23 @@ def better(old: Run, new: Run) -> Run:
         np.where(wins, new.lost, old.lost),
         [alone[int(win)][i] for i, win in enumerate(wins)],
     )
+
+
+def finished(models: list[Any]) -> Run:
+    """Return the outcome for models that one step has brought to their maximum, without objectives."""
+    n = len(models)
+    return Run(models, np.zeros(n), np.ones(n, np.int64), np.ones(n, bool), [], np.zeros(n))
+
+
+def replaced(run: Run, places: NDArray[np.int64], part: Run) -> Run:
+    """Return a run with other outcomes of the models at some places."""
+    models, lone = list(run.models), list(run.lone or [[]] * len(run.models))
+    for i, place in enumerate(places.tolist()):
+        models[place], lone[place] = part.models[i], (part.lone or [[]] * len(places))[i]
+    arrays = {name: getattr(run, name).copy() for name in ("objective", "n_iter", "converged", "lost")}
+    for name, array in arrays.items():
+        array[places] = getattr(part, name)
+    return Run(models=models, history=[*run.history, *part.history], lone=lone, **arrays)
 
 
 def warn_unconverged(converged: NDArray[np.bool_], lost: Floats, limits: Limits, size: str) -> None:

@@ -1,45 +1,86 @@
-"""What estimators of latent models of series share: EM for one model of all series, or for one of each."""
+"""What all estimators that iterate share: EM for one model of all objects, or for one of each."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from genkern.models.em import Limits, Run, warn_unconverged
+from genkern.models.base import Statistics
+from genkern.models.em import Limits, Run, Steps, expected, warn_unconverged
 from genkern.models.estimator import ModelEstimator
+from genkern.models.restarts import First, Problem, Restarts, best_start, warn_lone
 from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
 from genkern.objects import Packed
-from genkern.validation import begin_fit
+from genkern.validation import Floats, begin_fit, check_int, check_number
 
 
 class EMEstimator(ModelEstimator):
-    """Estimator of a model of series by EM.
+    """Estimator of a model by EM: ``fit`` and ``fit_each``, restarts, limits, history and warnings.
 
-    A model gives ``pack``, ``_check_parameters`` and ``_best``, and the parameters ``max_iter``, ``tol``,
-    ``random_state`` and ``verbose``.
+    A model gives ``pack``, its start ``_start`` and its M-step ``maximize``, and, if need be, its E-step ``_expect``
+    and ``_log_prior``. One whose steps depend on the data (floors, units, sweeps that go on from the last) gives
+    ``_problem``. The parameters below are those of its constructor.
     """
 
-    max_iter: int
-    tol: float
-    random_state: Any
-    verbose: int
+    n_init: int = 1
+    max_iter: int = 1000
+    tol: float = 1e-5
+    random_state: Any = None
+    verbose: int = 0
+    smaller: ClassVar[str] = "n_states"  # what to lower where EM is slow, for warnings
+    places: ClassVar[tuple[str, ...]] = ("state", "component")  # what a component's place is called in them
 
-    @abstractmethod
+    # --- what a model gives
+
     def _check_parameters(self) -> None:
         """Raise for parameters that make no sense."""
+        for name, minimum in (("n_init", 1), ("max_iter", 0)):
+            check_int(getattr(self, name), name, type(self).__name__, minimum)
+        check_number(self.tol, "tol", type(self).__name__)
 
-    @abstractmethod
-    def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
-        """Return the best run of EM, for one model of all series or for own ones, with a random key for each model."""
+    def _ready(self, X: Any, own: bool) -> tuple[EMEstimator, Packed]:
+        """Return the estimator as it fits these objects, and the objects encoded."""
+        return self, self.pack(X)
+
+    def _problem(self, packed: Packed, own: bool) -> Problem:
+        """Return what EM is to solve for the objects."""
+
+        def guess(part: Packed, restarts: Restarts, each: bool) -> First:
+            return First(self._start(part, restarts.keys, each))
+
+        return Problem(packed, self._steps, guess)
+
+    def _steps(self, packed: Packed, own: bool) -> Steps:
+        """Return the steps of EM for the objects."""
+        return Steps(
+            self._expect, self.maximize, lambda model, part: self._expect(model, part).log_prob, self._log_prior
+        )
+
+    def _start(self, packed: Packed, keys: Keys, own: bool) -> Any:
+        """Return the model to start from, or a stack of one for each object, from one random key each."""
+        raise NotImplementedError(f"{type(self).__name__} must define _start, or _problem.")
+
+    def _runs(self, own: bool) -> int:
+        """Return how many runs there are to choose from."""
+        return self.n_init
+
+    def _expect(self, model: Any, packed: Packed) -> Statistics:
+        """Return the E-step's statistics: in total under one model, of each object under its own."""
+        return expected(model, packed, totals=False)
+
+    def _log_prior(self, model: Any) -> Floats:
+        """Return the log prior density up to a constant, of the model's batch."""
+        return np.zeros(model.shape)
+
+    # --- public
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit one model to all series.
+        """Fit one model to all objects.
 
         Parameters
         ----------
-        X : list of series, or 2-D array of univariate series
+        X : list of objects, or 2-D array with one in each row
         y : None
             Ignored.
 
@@ -49,23 +90,36 @@ class EMEstimator(ModelEstimator):
         """
         self._check_parameters()
         begin_fit(self, X, y)
-        run = self._best(self.pack(X), np.array([seed_of(self.random_state)], np.uint64), own=False)
+        ready, packed = self._ready(X, own=False)
+        run = ready._best(packed, np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
-        warn_unconverged(run.converged, run.lost, self._limits(), "n_states")
+        warn_unconverged(run.converged, run.lost, self._limits(), self.smaller)
+        warn_lone(run, self.places, self._limits())
         return self
 
     def fit_each(self, X: Any) -> list[Any]:
-        """Return one model per series; each depends on its series alone."""
+        """Return one model per object; each depends on its object alone (and the alphabet of all)."""
         self._check_parameters()
-        packed = self.pack(X)
-        run = self._best(packed, keys_of(seed_of(self.random_state), unit_free_digests(packed)), own=True)
-        warn_unconverged(run.converged, run.lost, self._limits(), "n_states")
+        ready, packed = self._ready(X, own=True)
+        run = ready._best(packed, ready._keys(packed), own=True)
+        warn_unconverged(run.converged, run.lost, self._limits(), self.smaller)
+        warn_lone(run, self.places, self._limits(), np.arange(packed.n_objects))
         return run.models
 
     def resolve(self, X: Any) -> EMEstimator:
         """Return the estimator itself: numbers need no alphabet."""
         return self
+
+    # --- EM
+
+    def _keys(self, packed: Packed) -> Keys:
+        """Return the keys of the objects' random numbers."""
+        return keys_of(seed_of(self.random_state), unit_free_digests(packed))
+
+    def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
+        """Return the best of ``n_init`` runs of EM, for one model of all objects or for own ones, chosen for each."""
+        return best_start(self._problem(packed, own), self._limits(), self._runs(own), keys, own)
 
     def _limits(self) -> Limits:
         return Limits(type(self).__name__, self.max_iter, self.tol, self.verbose)

@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models import factorial_passes as passes
 from genkern.models.base import Statistics
-from genkern.models.em import Run, Steps
+from genkern.models.em import Steps, expected
 from genkern.models.em_estimator import EMEstimator
 from genkern.models.factorial import MAX_STATES, FactorialHMM
 from genkern.models.factorial_start import factorial_guess
 from genkern.models.factorial_variational import field_statistics, mean_field
 from genkern.models.gaussian_estimator import COVARIANCES
 from genkern.models.lds_covariance import shaped
-from genkern.models.restarts import First, Problem, Restarts, best_start, place_in
-from genkern.models.streams import Keys
+from genkern.models.restarts import First, Problem, Restarts, place_in
 from genkern.models.units import Units, refuse_unseen, standardise
 from genkern.objects import Packed, pack_series
 from genkern.validation import Floats, check_int, check_number, check_option
@@ -193,8 +192,8 @@ class FactorialHMMEstimator(EMEstimator):
 
     # --- EM
 
-    def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
-        """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
+    def _problem(self, packed: Packed, own: bool) -> Problem:
+        """Return the problem in standard units."""
         refuse_unseen(packed, own, "FactorialHMMEstimator")
         packed, units = standardise(packed, own, "FactorialHMMEstimator", common=self.covariance == "isotropic")
         floors = units.floors(self.min_covar, self.relative_floor)
@@ -211,9 +210,15 @@ class FactorialHMMEstimator(EMEstimator):
             return First(factorial_guess(sizes, self.covariance, lows(part, each), each, restarts.keys))
 
         width = int(np.prod(sizes)) if self.e_step == "exact" else sum(sizes)
-        problem = Problem(steps, guess, width, sum(sizes) ** 2 + sum(sizes) * d + d * d)
-        best = units.restored(best_start(problem, self._limits(), self.n_init, packed, keys, own))
-        return best._replace(models=_rescaled(FactorialHMM.stack(best.models), units).unstack())
+        return Problem(
+            packed,
+            steps,
+            guess,
+            width,
+            sum(sizes) ** 2 + sum(sizes) * d + d * d,
+            lambda models, places: _rescaled(models, units.of(places)),
+            units.shift(),
+        )
 
     def _log_prior(self, model: FactorialHMM) -> Floats:
         """Return the log prior (batch) of the pseudocounts."""
@@ -246,7 +251,7 @@ class _Climb:
         )
 
     def _exact(self, model: FactorialHMM, packed: Packed) -> Statistics:
-        return model.statistics(packed, totals=not model.shape, n_jobs=self.estimator.n_jobs)
+        return expected(model, packed, n_jobs=self.estimator.n_jobs)
 
     def _log_prob(self, model: FactorialHMM, packed: Packed) -> Floats:
         return passes.log_prob(model, packed, self.estimator.n_jobs)

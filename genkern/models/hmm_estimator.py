@@ -326,9 +326,9 @@ class HMMEstimator(ModelEstimator):
                 ),
             )
 
-        problem = Problem(steps, guess, n, n * n + numbers_in(emission.reference(packed, n, own=False)))
+        problem = Problem(packed, steps, guess, n, n * n + numbers_in(emission.reference(packed, n, own=False)))
         once = isinstance(self.init, HMM)
-        return best_start(problem, self._limits(), 1 if once else self.n_init, packed, keys, own)
+        return best_start(problem, self._limits(), 1 if once else self.n_init, keys, own)
 
     def _guess(self, plan: Plan, emission: LeafEstimator) -> HMM:
         if isinstance(self.init, HMM):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from genkern.models.base import Statistics
-from genkern.models.em import Run, Steps
+from genkern.models.em import Steps, expected
 from genkern.models.em_estimator import EMEstimator
 from genkern.models.gaussian_estimator import COVARIANCES
 from genkern.models.lds import LDS
@@ -15,8 +15,7 @@ from genkern.models.lds_covariance import form_of
 from genkern.models.lds_start import first_guess, perturbed
 from genkern.models.lds_step import BOUND, Rules, log_prior, maximize
 from genkern.models.lds_units import UNSEEN, check_rules, raw_rules, refuse_low, rescaled, rules_of
-from genkern.models.restarts import First, Problem, Restarts, best_start, numbers_in, place_in
-from genkern.models.streams import Keys
+from genkern.models.restarts import First, Problem, Restarts, numbers_in, place_in
 from genkern.models.units import Units, standardise, warn_unseen
 from genkern.objects import Packed, pack_series
 from genkern.validation import check_bool, check_int, check_number, check_option
@@ -189,8 +188,8 @@ class LDSEstimator(EMEstimator):
 
     # --- EM
 
-    def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
-        """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
+    def _problem(self, packed: Packed, own: bool) -> Problem:
+        """Return the problem in standard units."""
         form = form_of(self.init.obs_cov, 0) if isinstance(self.init, LDS) else self.covariance
         packed, units = standardise(packed, own, "LDSEstimator", centred=bool(self.offset), common=form == "isotropic")
         warn_unseen(packed, own, "LDSEstimator", UNSEEN)
@@ -198,16 +197,22 @@ class LDSEstimator(EMEstimator):
         first = self._guess(packed, units, rules, own)
 
         def steps(part: Packed, each: bool) -> Steps:
-            return self._steps(rules.of(place_in(packed, part)) if each else rules, each)
+            return self._ruled_steps(rules.of(place_in(packed, part)) if each else rules, each)
 
         def guess(part: Packed, restarts: Restarts, each: bool) -> First:
             return First(perturbed(first[place_in(packed, part)] if each else first, restarts))
 
-        problem = Problem(steps, guess, packed.values.shape[1], numbers_in(first[0] if own else first))
-        best = units.restored(best_start(problem, self._limits(), self.n_init, packed, keys, own), self.pseudocount)
-        return best._replace(models=rescaled(LDS.stack(best.models), units.unit, units.mean).unstack())
+        return Problem(
+            packed,
+            steps,
+            guess,
+            packed.values.shape[1],
+            numbers_in(first[0] if own else first),
+            lambda models, places: rescaled(models, units.unit[places], units.mean[places]),
+            units.shift(self.pseudocount),
+        )
 
-    def _steps(self, rules: Rules, own: bool) -> Steps:
+    def _ruled_steps(self, rules: Rules, own: bool) -> Steps:
         """Return the E- and M-steps of one run; rules of own systems leave with them."""
         kept = [rules]
 
@@ -215,7 +220,7 @@ class LDSEstimator(EMEstimator):
             kept[0] = kept[0].of(~leaving)
 
         def expect(model: LDS, part: Packed) -> Statistics:
-            return model.statistics(part, totals=not model.shape, n_jobs=self.n_jobs)
+            return expected(model, part, n_jobs=self.n_jobs)
 
         return Steps(
             expect,

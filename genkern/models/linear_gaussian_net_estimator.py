@@ -8,11 +8,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from genkern.models.base import Statistics
-from genkern.models.em import Limits, Run, Steps, climb
+from genkern.models.em import Steps, expected
 from genkern.models.graph import Graph, pack_rows
 from genkern.models.graph_estimator import NetEstimator
 from genkern.models.lds_covariance import shaped
 from genkern.models.linear_gaussian_net import LinearGaussianNet
+from genkern.models.restarts import First, Problem, Restarts
 from genkern.models.streams import Keys, uniforms
 from genkern.models.units import Units, standardise
 from genkern.objects import Packed
@@ -158,27 +159,37 @@ class LinearGaussianNetEstimator(NetEstimator):
 
     # --- EM in standard units
 
-    def _climb(self, packed: Packed, keys: Keys, own: bool, limits: Limits) -> Run:
-        """Run EM from one first guess, in standard units, and map the networks back."""
+    def _problem(self, packed: Packed, own: bool) -> Problem:
+        """Return the problem in standard units."""
         packed, units = standardise(packed, own, "LinearGaussianNetEstimator")
-        scales = [self._scales(units)]
-        guess = self._first(keys, scales[0].floors)
+        scales = self._scales(units)
 
-        def expect(model: LinearGaussianNet, part: Packed) -> Statistics:
-            return model.statistics(part, totals=not own)
+        def guess(part: Packed, restarts: Restarts, each: bool) -> First:
+            stack = self._first(restarts.keys, scales.floors)
+            return First(stack if each else stack[0])
+
+        return Problem(
+            packed,
+            lambda part, each: self._scaled_steps(scales),
+            guess,
+            restore=lambda models, places: _rescaled(models, units.of(places)),
+            shift=units.shift(),
+        )
+
+    def _scaled_steps(self, scales: Scales) -> Steps:
+        """Return the steps of one run; floors and ridges of own networks leave with them."""
+        kept = [scales]
 
         def drop(leaving: Any) -> None:
-            scales[0] = Scales(*(part[~leaving] for part in scales[0]))
+            kept[0] = Scales(*(part[~leaving] for part in kept[0]))
 
-        steps = Steps(
-            expect,
-            lambda statistics: _regressions(statistics, scales[0]),
-            lambda model, part: expect(model, part).log_prob,
-            lambda model: _log_prior(model, scales[0].ridges),
+        return Steps(
+            expected,
+            lambda statistics: _regressions(statistics, kept[0]),
+            lambda model, part: expected(model, part).log_prob,
+            lambda model: _log_prior(model, kept[0].ridges),
             drop,
         )
-        run = units.restored(climb(steps, limits, guess if own else guess[0], packed, own))
-        return run._replace(models=_rescaled(LinearGaussianNet.stack(run.models), units).unstack())
 
     def _scales(self, units: Units) -> Scales:
         """Return floors and ridges of all numbers of the joint vector, in standard units."""
@@ -208,8 +219,12 @@ class LinearGaussianNetEstimator(NetEstimator):
             pieces += [lines.reshape(len(keys), -1), noise.reshape(len(keys), -1)]
         return LinearGaussianNet._restore(graph, diagonal, np.concatenate(pieces, axis=1))
 
-    def _maximize(self, statistics: Statistics) -> LinearGaussianNet:
-        """Return the M-step's network in the units of the data, of which nothing is known but ``min_covar``."""
+    def maximize(self, statistics: Statistics) -> LinearGaussianNet:
+        """Return the M-step's network in the units of the data, of which nothing is known but ``min_covar``.
+
+        Statistics are summed over objects, or those under a stack of own models, which give a stack.
+        """
+        statistics = statistics if statistics.model.shape else statistics.total()
         shape = statistics["mean"].shape
         return _regressions(statistics, Scales(np.full(shape, self.min_covar), np.full(shape, float(self.ridge))))
 

@@ -9,11 +9,10 @@ from sklearn.base import clone
 
 from genkern.models.markov import MarkovChain, PeriodicChain, PositionalChain
 from genkern.models.markov_backoff import Laws, Smoothing, maximize
-from genkern.models.markov_base import Chain
-from genkern.models.markov_em import Limits, Run, run_em
 from genkern.models.markov_fit import ChainEstimator
+from genkern.models.restarts import Restarts
 from genkern.models.streams import derive, keys_of, seed_of, uniforms
-from genkern.objects import Alphabet, Packed, object_digests
+from genkern.objects import Alphabet, Packed, as_alphabet, object_digests
 from genkern.validation import check_bool, check_int
 
 GUESS = Smoothing(0.01, 1.0)  # least smoothing of first guesses, which must not forbid what they have not seen
@@ -191,24 +190,16 @@ class PeriodicChainEstimator(ChainEstimator):
         start, steps = np.full((P, *(m,) * k), 1.0 / m**k), np.full((P, *(m,) * (k + 1)), 1.0 / m)
         return PeriodicChain(np.eye(P)[0], start, steps, alphabet)
 
-    def _fit(self, packed: Packed) -> Run:
-        """Return the best of ``n_init`` runs."""
-        check_int(self.n_init, "n_init", "PeriodicChainEstimator", 1)
-        reference = self._checked_reference(packed, 1)
+    def _guess(self, packed: Packed, restarts: Restarts, own: bool) -> tuple[Any, Laws | None]:
+        """Return a first guess from sequences in the order in which they are aligned."""
+        if own:
+            return super()._guess(packed, restarts, own)
         keys = keys_of(seed_of(self.random_state), object_digests(packed))
-        runs = []
-        for restart in range(self.n_init):
-            chances = uniforms(derive(keys, restart), np.zeros(1, np.int64))
-            model, centre = self._guess(reference, packed.take(np.argsort(-np.log1p(-chances) / packed.lengths)))
-            if centre is not None:
-                model, centre = self._refine(model, packed)
-            runs.append(run_em(model, packed, self._smoothing(), centre, Limits(self.max_iter, self.tol)))
-        return max(runs, key=lambda run: float(run.objective[0]))
-
-    def _guess(self, reference: Chain, packed: Packed) -> tuple[Any, Laws | None]:
-        """Return a first guess from sequences in the order in which they are to be aligned."""
+        chances = uniforms(derive(keys, int(restarts.numbers[0])), np.zeros(1, np.int64))
+        packed = packed.take(np.argsort(-np.log1p(-chances) / packed.lengths))
+        model: Any = self._reference(as_alphabet(packed.alphabet), packed)
         careful = Smoothing(*np.maximum(self._smoothing(), GUESS))
-        model, count = reference, 1
+        count = 1
         while count < packed.n_objects:
             model, _ = maximize(model.statistics(packed.take(slice(0, count)), totals=True), careful)
             fields = {name: getattr(model, name) for name in model._fields}

@@ -11,22 +11,23 @@ from sklearn.utils import get_tags
 
 from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics
-from genkern.models.em import Limits, Run, Steps, warn_unconverged
+from genkern.models.em import Steps, expected
+from genkern.models.em_estimator import EMEstimator
 from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import Batch, LeafEstimator
 from genkern.models.mixture import Mixture, component_blocks
 from genkern.models.mixture_start import divide, is_symbols
-from genkern.models.restarts import First, Problem, Restarts, best_start, numbers_in, warn_lone
+from genkern.models.restarts import First, Problem, Restarts, numbers_in
 from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
 from genkern.models.value import rebatch
 from genkern.objects import Packed, kind_of
-from genkern.validation import Floats, begin_fit, check_int, check_number, check_option
+from genkern.validation import Floats, check_int, check_number, check_option
 
 INITS = ("auto", "kmeans", "random")
 SMOOTHING = 1.0  # added to the number of points of every component of a first guess, which must not forbid any
 
 
-class MixtureEstimator(LeafEstimator):
+class MixtureEstimator(EMEstimator, LeafEstimator):
     r"""Mixtures by EM, one for all bags of points or one for each.
 
     .. math:: r_{tk} = \frac{w_k g_k(x_t)}{\sum_j w_j g_j(x_t)}, \qquad w_k \propto \epsilon + \sum_t r_{tk}
@@ -92,6 +93,9 @@ class MixtureEstimator(LeafEstimator):
     array([0.1, 5.1])
     """
 
+    smaller = "n_components"
+    places = ("component",)
+
     def __init__(
         self,
         n_components: int = 2,
@@ -118,44 +122,6 @@ class MixtureEstimator(LeafEstimator):
         self.verbose = verbose
 
     # --- public
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit one mixture to the points of all bags.
-
-        Parameters
-        ----------
-        X : list of bags of points, or 2-D array of single points
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        begin_fit(self, X, y)
-        packed = self.pack(X)
-        inner = self.inside_em(packed)
-        self._refuse_few(packed, own=False)
-        run = inner._best(packed, np.array([seed_of(self.random_state)], np.uint64), own=False)
-        self.model_, self.history_ = run.models[0], run.history
-        self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
-        warn_unconverged(run.converged, run.lost, self._limits(), "n_components")
-        warn_lone(run, ("component",), self._limits())
-        return self
-
-    def fit_each(self, X: Any) -> list[Mixture]:
-        """Return one mixture per bag; each depends on its bag alone (and the alphabet of all).
-
-        Components with ``estimate="map"`` whose prior is not given take it from all bags, on which every mixture then
-        depends; give ``prior_mean`` and ``prior_scale`` for mixtures that do not.
-        """
-        packed = self.pack(X)
-        inner = self.inside_em(packed)
-        self._refuse_few(packed, own=True)
-        run = inner._best(packed, keys_of(seed_of(self.random_state), unit_free_digests(packed)), own=True)
-        warn_unconverged(run.converged, run.lost, self._limits(), "n_components")
-        warn_lone(run, ("component",), self._limits(), np.arange(packed.n_objects))
-        return run.models
 
     def check_each(self, packed: Packed) -> None:
         """Raise where the components cannot be fitted to an object alone; a given first guess needs none."""
@@ -273,10 +239,9 @@ class MixtureEstimator(LeafEstimator):
 
     def _check_parameters(self) -> None:
         who = "MixtureEstimator"
-        for name, minimum in (("n_components", 1), ("n_init", 1), ("max_iter", 0)):
-            check_int(getattr(self, name), name, who, minimum)
-        for name in ("tol", "pseudocount"):
-            check_number(getattr(self, name), name, who)
+        super()._check_parameters()
+        check_int(self.n_components, "n_components", who, 1)
+        check_number(self.pseudocount, "pseudocount", who)
         if not isinstance(self.init, Mixture):
             check_option(self.init, INITS, "init", who)
         elif self.init.shape or self.init.n_components != self.n_components:
@@ -287,9 +252,6 @@ class MixtureEstimator(LeafEstimator):
 
     def _size(self) -> int:
         return int(self.n_components)
-
-    def _limits(self) -> Limits:
-        return Limits("MixtureEstimator", self.max_iter, self.tol, self.verbose)
 
     def _component_for(self, X: Any) -> LeafEstimator:
         """Return the leaf estimator of the components for the objects."""
@@ -327,15 +289,21 @@ class MixtureEstimator(LeafEstimator):
 
     # --- EM
 
-    def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
-        """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
+    def _ready(self, X: Any, own: bool) -> tuple[EMEstimator, Packed]:
+        packed = self.pack(X)
+        inner = self.inside_em(packed)
+        self._refuse_few(packed, own)
+        return inner, packed
+
+    def _runs(self, own: bool) -> int:
+        return 1 if isinstance(self.init, Mixture) else self.n_init
+
+    def _problem(self, packed: Packed, own: bool) -> Problem:
         windows = packed.alphabet is not None and packed.values.ndim == 2
         if not (own or windows):  # to one mixture of all bags, their points are those of one bag
             packed = packed._replace(offsets=packed.offsets[[0, -1]])
         size = numbers_in(self.reference(packed, 1, own=False))
-        problem = Problem(self._steps, self._bounded_guess, self._size(), size)
-        once = isinstance(self.init, Mixture)
-        return best_start(problem, self._limits(), 1 if once else self.n_init, packed, keys, own)
+        return Problem(packed, self._steps, self._bounded_guess, self._size(), size)
 
     def _steps(self, packed: Packed, own: bool) -> Steps:
         """Return the E- and M-steps of one mixture, or of a stack of own ones."""
@@ -348,7 +316,7 @@ class MixtureEstimator(LeafEstimator):
             return np.asarray(batch.estimator.at_floor(members(model))[..., 0, :, :])
 
         return Steps(
-            lambda model, part: model.statistics(part, totals=not model.shape, n_jobs=self.n_jobs),
+            lambda model, part: expected(model, part, n_jobs=self.n_jobs),
             lambda statistics: batch.estimator._maximize(statistics),
             lambda model, part: model.bag_log_prob(part, self.n_jobs),
             lambda model: batch.estimator.log_prior(members(model)),
@@ -360,9 +328,9 @@ class MixtureEstimator(LeafEstimator):
 
     def _bounded_guess(self, packed: Packed, restarts: Restarts, own: bool) -> First:
         """Return the first guess of the estimator with the bounds that it takes from the data."""
-        return First(self.bounded(packed, own)._guess(packed, restarts.keys, own))
+        return First(self.bounded(packed, own)._start(packed, restarts.keys, own))
 
-    def _guess(self, packed: Packed, keys: Keys, own: bool) -> Mixture:
+    def _start(self, packed: Packed, keys: Keys, own: bool) -> Mixture:
         """Return the mixture, or the stack of own mixtures, from which EM starts."""
         if isinstance(self.init, Mixture):
             # EM keeps to the floor, and could only fall from a model below it.

@@ -28,23 +28,31 @@ class Restarts(NamedTuple):
 
 
 class First(NamedTuple):
-    """A first guess: a model or a stack, and what the first E-step goes on from, a row for each point, if anything."""
+    """A first guess: a model or a stack, and what ``Steps.begin`` is told of it, if anything.
+
+    Where restarts are run together, that is an array with a row for each point.
+    """
 
     model: Any
-    field: Floats | None = None
+    field: Any = None
 
 
 class Problem(NamedTuple):
-    """What is fitted: steps and first guesses of one model of all objects, or of own ones; a model's size.
+    """What is fitted: the data, steps and first guesses of one model of all objects, or of own ones; a model's size.
 
     ``width`` is the numbers held per point and ``size`` those per object with a model of its own, so that batches are
-    bounded.
+    bounded; unless they are told, restarts are run one by one. Where the data are in other units than the objects,
+    ``restore`` maps a stack of models back, given the object that each belongs to, and ``shift`` (G,) is what their
+    objectives are higher by.
     """
 
+    data: Packed
     steps: Callable[[Packed, bool], Steps]
     guess: Callable[[Packed, Restarts, bool], First]
-    width: int
-    size: int
+    width: int = BATCH
+    size: int = 0
+    restore: Callable[[Any, NDArray[np.int64]], Any] | None = None
+    shift: Floats | None = None
 
 
 def numbers_in(model: Value) -> int:
@@ -53,12 +61,13 @@ def numbers_in(model: Value) -> int:
     return sum(numbers_in(value) if isinstance(value, Value) else int(np.size(value)) for value in values)
 
 
-def best_start(problem: Problem, limits: Limits, n_init: int, packed: Packed, keys: Keys, own: bool) -> Run:
+def best_start(problem: Problem, limits: Limits, n_init: int, keys: Keys, own: bool) -> Run:
     """Return the best of several runs of EM, chosen for each model; restarts of little data are run together.
 
     Every restart is what it would be by itself, but for rounding errors where one model is fitted to all objects. A run
     with collapsed components (see ``_lone``) loses against one without, whatever its objective.
     """
+    packed = problem.data
     numbers = packed.n_points * problem.width + packed.n_objects * problem.size
     together = max(1, BATCH // max(numbers, 1))
     best: Run | None = None
@@ -70,7 +79,17 @@ def best_start(problem: Problem, limits: Limits, n_init: int, packed: Packed, ke
             new = run._replace(lone=_lone(problem.steps(packed, own), run, packed, own))
             best = new if best is None else better(best, new)
     assert best is not None
-    return best
+    return _restored(problem, best)
+
+
+def _restored(problem: Problem, run: Run) -> Run:
+    """Return a run with models and objectives in the units of the objects."""
+    if problem.restore is None or problem.shift is None:
+        return run
+    models = problem.restore(type(run.models[0]).stack(run.models), np.arange(len(run.models))).unstack()
+    total = float(problem.shift.sum())
+    history = [value - total for value in run.history]
+    return run._replace(models=models, objective=run.objective - problem.shift, history=history)
 
 
 def _runs(problem: Problem, limits: Limits, packed: Packed, keys: Keys, which: range, own: bool) -> list[Run]:

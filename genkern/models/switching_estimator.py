@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics
-from genkern.models.em import Run, Steps
+from genkern.models.em import Steps
 from genkern.models.em_estimator import EMEstimator
 from genkern.models.gaussian_estimator import COVARIANCES
 from genkern.models.lds import LDS
@@ -17,8 +17,7 @@ from genkern.models.lds_covariance import form_of
 from genkern.models.lds_estimator import LDSEstimator
 from genkern.models.lds_step import BOUND, Rules, log_prior, maximize
 from genkern.models.lds_units import UNSEEN, check_rules, raw_rules, refuse_low, rescaled, rules_of
-from genkern.models.restarts import First, Problem, Restarts, best_start, place_in
-from genkern.models.streams import Keys
+from genkern.models.restarts import First, Problem, Restarts, place_in
 from genkern.models.switching import SwitchingLDS, blocks_of
 from genkern.models.switching_field import Field, field_statistics, mean_field
 from genkern.models.switching_start import pooled_model, segments
@@ -242,8 +241,11 @@ class SwitchingLDSEstimator(EMEstimator):
 
     # --- EM
 
-    def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
-        """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
+    def _runs(self, own: bool) -> int:
+        return 1 if isinstance(self.init, SwitchingLDS) or self.n_regimes == 1 else self.n_init
+
+    def _problem(self, packed: Packed, own: bool) -> Problem:
+        """Return the problem in standard units."""
         given = isinstance(self.init, SwitchingLDS)
         form = form_of(self.init.systems.obs_cov, 1) if given else self.covariance
         packed, units = standardise(
@@ -254,7 +256,8 @@ class SwitchingLDSEstimator(EMEstimator):
             warn_unseen(packed, own, "SwitchingLDSEstimator", UNSEEN)
             pooled = None if given else self._pooled(packed, own)
         if given:
-            model = _rescaled(SwitchingLDS.stack([self.init] * len(keys)), 1.0 / units.unit, -units.mean / units.unit)
+            model = SwitchingLDS.stack([self.init] * len(units.unit))
+            model = _rescaled(model, 1.0 / units.unit, -units.mean / units.unit)
             refuse_low(model.systems, rules, self)
             first = model if own else model[0]
 
@@ -271,11 +274,15 @@ class SwitchingLDSEstimator(EMEstimator):
 
         width = self.n_regimes + 2 * self.n_states * (self.n_states + 1)
         size = self.n_regimes * (self.n_regimes + (4 * self.n_states + packed.values.shape[1]) ** 2)
-        problem = Problem(lambda part, each: sweeps(part, each).steps(), guess, width, size)
-        runs = 1 if given or self.n_regimes == 1 else self.n_init
-        best = best_start(problem, self._limits(), runs, packed, keys, own)
-        best = units.restored(best, self.n_regimes * self.noise_pseudocount)
-        return best._replace(models=_rescaled(SwitchingLDS.stack(best.models), units.unit, units.mean).unstack())
+        return Problem(
+            packed,
+            lambda part, each: sweeps(part, each).steps(),
+            guess,
+            width,
+            size,
+            lambda models, places: _rescaled(models, units.unit[places], units.mean[places]),
+            units.shift(self.n_regimes * self.noise_pseudocount),
+        )
 
     def _pooled(self, packed: Packed, own: bool) -> LDS:
         """Return one system for all series, or a stack of one for each, in standard units, after a few steps of EM."""
@@ -293,7 +300,7 @@ class SwitchingLDSEstimator(EMEstimator):
         )
         return LDS.stack(estimator.fit_each(packed)) if own else estimator.fit(packed).model_
 
-    def _log_prior(self, model: SwitchingLDS, rules: Rules) -> Floats:
+    def _prior(self, model: SwitchingLDS, rules: Rules) -> Floats:
         """Return the log prior (batch) of the pseudocounts."""
         chain = log_pseudocounts(model.start, self.pseudocount)
         chain = chain + log_pseudocounts(model.transitions, self.pseudocount, 2)
@@ -324,7 +331,7 @@ class _Sweeps:
             self.expect,
             self.maximize,
             self.log_prob,
-            lambda members: self.estimator._log_prior(members, self.rules),
+            lambda members: self.estimator._prior(members, self.rules),
             self.drop,
             self.begin,
         )
