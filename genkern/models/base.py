@@ -264,6 +264,13 @@ class Statistics:
         """Return the blocks of one leaf as those of a stack of one member, with an axis for it."""
         return {name: block[:, None] for name, block in self.blocks.items()}
 
+    def weighted(self, weights: Floats | None) -> Statistics:
+        """Return the statistics of objects that count so often (n_objects,); None is once."""
+        if weights is None:
+            return self
+        blocks = {name: block * weights.reshape(-1, *(1,) * (block.ndim - 1)) for name, block in self.blocks.items()}
+        return Statistics(self.model, self.log_prob * weights, self.lengths, blocks)
+
     def total(self) -> Statistics:
         """Return the sum over objects, with a leading axis of length one."""
         summed = {name: block.sum(axis=0, keepdims=True) for name, block in self.blocks.items()}

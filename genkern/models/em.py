@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from genkern.models.base import Statistics
+from genkern.models.weights import amounts
 from genkern.objects import Packed
 from genkern.progress import report
 from genkern.validation import Floats
@@ -46,17 +47,18 @@ class Run(NamedTuple):
 class Steps(NamedTuple):
     """What EM needs of a model: E-step and M-step, log-likelihoods (n_objects,) and the log prior of each model.
 
-    Own models are a stack of batch (n_objects,), and their statistics belong to the objects; one model of all objects
-    has the statistics of all together. ``drop``, if there is one, is told which objects leave the batch with their
-    models. E-steps that go on from the last are told by ``begin`` where the first starts. Of families whose densities
-    have no bound, ``at_floor`` says which components of a model are at their floor, in which directions (the last
-    axis), ``counts``, from statistics, how many observations each has, and ``coincide`` which rest on observations that
-    all but coincide.
+    The E-step is to count objects as often as their weights say (see `expected`). ``log_prob``, of each once, serves
+    the last step, if it is cheaper than the E-step. Own models are a stack of batch (n_objects,), and their statistics
+    belong to the objects; one model of all objects has the statistics of all together. ``drop``, if there is one, is
+    told which objects leave the batch with their models. E-steps that go on from the last are told by ``begin`` where
+    the first starts. Of families whose densities have no bound, ``at_floor`` says which components of a model are at
+    their floor, in which directions (the last axis), ``counts``, from statistics, how many observations each has, and
+    ``coincide`` which rest on observations that all but coincide.
     """
 
     expect: Callable[[Any, Packed], Statistics]
     maximize: Callable[[Statistics], Any]
-    log_prob: Callable[[Any, Packed], Floats]
+    log_prob: Callable[[Any, Packed], Floats] | None
     log_prior: Callable[[Any], Floats]
     drop: Callable[[NDArray[np.bool_]], None] | None = None
     begin: Callable[[Any], None] | None = None
@@ -103,12 +105,22 @@ class Pace:
 def expected(model: Any, packed: Packed, totals: bool = True, **options: Any) -> Statistics:
     """Return the E-step's statistics: in total under one model, of each object under its own of a stack.
 
-    ``totals`` says that the model can sum by itself, and ``options`` go to its ``statistics``.
+    Objects count as often as their weights say, also in ``log_prob``. ``totals`` says that the model can sum by itself,
+    and ``options`` go to its ``statistics``.
     """
-    if model.shape:
-        found: Statistics = model.statistics(packed, **options)
-        return found
-    return model.statistics(packed, totals=True, **options) if totals else model.statistics(packed, **options).total()
+    if totals and packed.weights is None and not model.shape:
+        summed: Statistics = model.statistics(packed, totals=True, **options)
+        return summed
+    found: Statistics = model.statistics(packed, **options).weighted(packed.weights)
+    return found if model.shape else found.total()
+
+
+def likelihoods(steps: Steps, model: Any, packed: Packed) -> Floats:
+    """Return the log-likelihoods (n_objects,) of the objects, each as often as it counts."""
+    if steps.log_prob is None:
+        return steps.expect(model, packed).log_prob
+    log_prob = steps.log_prob(model, packed)
+    return log_prob if packed.weights is None else log_prob * packed.weights
 
 
 def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -> Run:
@@ -123,12 +135,12 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
     done: list[Any] = [None] * count
     history: list[float] = []
     lost = np.zeros(count)
-    lengths = packed.lengths if own else np.array([packed.lengths.sum()])
+    lengths = amounts(packed) if own else np.array([amounts(packed).sum()])
     pace, before = Pace(count, limits.tol), model
     for step in range(limits.max_iter + 1):
         last = step == limits.max_iter
         statistics = None if last else steps.expect(model, packed)
-        log_prob = steps.log_prob(model, packed) if statistics is None else statistics.log_prob
+        log_prob = likelihoods(steps, model, packed) if statistics is None else statistics.log_prob
         value = np.atleast_1d((log_prob if own else log_prob.sum()) + steps.log_prior(model))
         # The first guess may be one that the prior forbids: what it gains over nothing is not a number.
         gain = value - objective[active] if step else np.full_like(value, np.inf)

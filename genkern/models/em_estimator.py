@@ -11,6 +11,7 @@ from genkern.models.em import Limits, Run, Steps, expected, warn_unconverged
 from genkern.models.estimator import ModelEstimator
 from genkern.models.restarts import First, Problem, Restarts, best_start, warn_lone
 from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
+from genkern.models.weights import weighted
 from genkern.objects import Packed
 from genkern.validation import Floats, begin_fit, check_int, check_number
 
@@ -39,9 +40,9 @@ class EMEstimator(ModelEstimator):
             check_int(getattr(self, name), name, type(self).__name__, minimum)
         check_number(self.tol, "tol", type(self).__name__)
 
-    def _ready(self, X: Any, own: bool) -> tuple[EMEstimator, Packed]:
-        """Return the estimator as it fits these objects, and the objects encoded."""
-        return self, self.pack(X)
+    def _ready(self, X: Any, own: bool, sample_weight: Any = None) -> tuple[EMEstimator, Packed]:
+        """Return the estimator as it fits these objects, and the objects that count, encoded."""
+        return self, weighted(self.pack(X), sample_weight, type(self).__name__)
 
     def _problem(self, packed: Packed, own: bool) -> Problem:
         """Return what EM is to solve for the objects."""
@@ -53,9 +54,7 @@ class EMEstimator(ModelEstimator):
 
     def _steps(self, packed: Packed, own: bool) -> Steps:
         """Return the steps of EM for the objects."""
-        return Steps(
-            self._expect, self.maximize, lambda model, part: self._expect(model, part).log_prob, self._log_prior
-        )
+        return Steps(self._expect, self.maximize, None, self._log_prior)
 
     def _start(self, packed: Packed, keys: Keys, own: bool) -> Any:
         """Return the model to start from, or a stack of one for each object, from one random key each."""
@@ -75,7 +74,7 @@ class EMEstimator(ModelEstimator):
 
     # --- public
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit one model to all objects.
 
         Parameters
@@ -83,6 +82,8 @@ class EMEstimator(ModelEstimator):
         X : list of objects, or 2-D array with one in each row
         y : None
             Ignored.
+        sample_weight : array of shape (n_objects,), optional
+            How often each object counts: a weight of two as the object given twice, zero as one left out.
 
         Returns
         -------
@@ -90,7 +91,7 @@ class EMEstimator(ModelEstimator):
         """
         self._check_parameters()
         begin_fit(self, X, y)
-        ready, packed = self._ready(X, own=False)
+        ready, packed = self._ready(X, False, sample_weight)
         run = ready._best(packed, np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
@@ -101,7 +102,7 @@ class EMEstimator(ModelEstimator):
     def fit_each(self, X: Any) -> list[Any]:
         """Return one model per object; each depends on its object alone (and the alphabet of all)."""
         self._check_parameters()
-        ready, packed = self._ready(X, own=True)
+        ready, packed = self._ready(X, True)
         run = ready._best(packed, ready._keys(packed), own=True)
         warn_unconverged(run.converged, run.lost, self._limits(), self.smaller)
         warn_lone(run, self.places, self._limits(), np.arange(packed.n_objects))

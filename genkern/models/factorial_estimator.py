@@ -267,8 +267,10 @@ class _Climb:
         """Return statistics under the mean field, of own models or in total."""
         field = self._sweep(model, packed)
         self.marginal, self.lengths = field.marginal, packed.lengths
-        blocks = field_statistics(model, packed, field, totals=not model.shape)
-        return Statistics(model, field.bound, packed.lengths, blocks)
+        totals = packed.weights is None and not model.shape
+        blocks = field_statistics(model, packed, field, totals)
+        found = Statistics(model, field.bound, packed.lengths, blocks).weighted(packed.weights)
+        return found if totals or model.shape else found.total()
 
     def _drop(self, leaving: NDArray[np.bool_]) -> None:
         """Forget the objects that leave the batch."""

@@ -21,6 +21,7 @@ from genkern.models.gaussian_floor import (
 )
 from genkern.models.gaussian_prior import Prior
 from genkern.models.student_t import StudentT
+from genkern.models.weights import point_weights
 from genkern.objects import Packed, pack_points, pack_series
 from genkern.validation import Floats, check_array, check_number, check_option
 
@@ -317,11 +318,12 @@ class GaussianEstimator(LeafEstimator):
         if self.covariance != "diagonal":
             _refuse_partial(packed, seen, self.covariance)
         leaf = self.reference(packed, 1, own)
-        blocks = leaf.weigh(packed, seen.any(axis=1, keepdims=True).astype(np.float64), totals=not own)
+        often = point_weights(packed)
+        blocks = leaf.weigh(packed, seen.any(axis=1, keepdims=True) * often, totals=not own)
         weight = blocks["weight"].reshape(leaf.shape)[..., None]
         if self.covariance == "diagonal":
             starts = packed.offsets[:-1] if own else packed.offsets[:1]
-            count = np.add.reduceat(seen, starts, axis=0, dtype=np.float64).reshape(leaf.mean.shape)
+            count = np.add.reduceat(seen * often, starts, axis=0).reshape(leaf.mean.shape)
             # Of missing entries the blocks hold the expectations under leaf, which are to count for nothing here.
             blocks["cov"] = blocks["cov"] - ((weight - count) * leaf.cov).reshape(blocks["cov"].shape)
             weight = count

@@ -14,6 +14,7 @@ from genkern.models.graph import Graph, make_graph
 from genkern.models.restarts import best_start
 from genkern.models.streams import Keys
 from genkern.models.units import warn_unseen
+from genkern.models.weights import weighted
 from genkern.objects import Packed
 
 
@@ -26,9 +27,9 @@ class NetEstimator(EMEstimator):
     hidden: Any
     observed: Any
 
-    def _ready(self, X: Any, own: bool) -> tuple[NetEstimator, Packed]:
+    def _ready(self, X: Any, own: bool, sample_weight: Any = None) -> tuple[EMEstimator, Packed]:
         resolved = self.resolve(X)
-        return resolved, resolved.pack(X)
+        return resolved, weighted(resolved.pack(X), sample_weight, type(self).__name__)
 
     def _expect(self, model: Any, packed: Packed) -> Statistics:
         return expected(model, packed)

@@ -12,7 +12,7 @@ from genkern.core import hmm as core
 from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics
 from genkern.models.categorical_estimator import CategoricalEstimator
-from genkern.models.em import Limits, Run, Steps, warn_unconverged
+from genkern.models.em import Limits, Run, Steps, expected, warn_unconverged
 from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import Batch, LeafEstimator, ModelEstimator
 from genkern.models.gaussian_estimator import GaussianEstimator
@@ -21,6 +21,7 @@ from genkern.models.hmm_start import Plan, check_start, first_guess, pack_for_st
 from genkern.models.mixture_estimator import MixtureEstimator
 from genkern.models.restarts import First, Problem, Restarts, best_start, numbers_in, warn_lone
 from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
+from genkern.models.weights import quantiles, weighted
 from genkern.objects import Packed, kind_of
 from genkern.progress import report
 from genkern.validation import Floats, begin_fit, check_int, check_number, check_option
@@ -132,7 +133,7 @@ class HMMEstimator(ModelEstimator):
 
     # --- public
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit one model to all sequences.
 
         Parameters
@@ -140,6 +141,8 @@ class HMMEstimator(ModelEstimator):
         X : list of sequences, or 2-D array of univariate series
         y : None
             Ignored.
+        sample_weight : array of shape (n_objects,), optional
+            How often each object counts: a weight of two as the object given twice, zero as one left out.
 
         Returns
         -------
@@ -147,8 +150,8 @@ class HMMEstimator(ModelEstimator):
         """
         self._check_parameters()
         begin_fit(self, X, y)
-        emission, packed = self._begin(X)
-        n = self._states(emission, packed, float(np.median(packed.lengths)))
+        emission, packed = self._begin(X, sample_weight)
+        n = self._states(emission, packed, float(quantiles(packed.lengths, packed.weights, 0.5)))
         run = self._best(emission, packed, n, np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
@@ -230,10 +233,10 @@ class HMMEstimator(ModelEstimator):
         if not isinstance(self.init, HMM):
             check_option(self.init, INITS, "init", who)
 
-    def _begin(self, X: Any) -> tuple[LeafEstimator, Packed]:
-        """Return the leaf estimator as EM uses it, and the encoded objects."""
+    def _begin(self, X: Any, sample_weight: Any = None) -> tuple[LeafEstimator, Packed]:
+        """Return the leaf estimator as EM uses it, and the objects that count, encoded."""
         emission = self._emission_for(X)
-        packed = self._pack(emission, X)
+        packed = weighted(self._pack(emission, X), sample_weight, "HMMEstimator")
         return emission.inside_em(packed), packed
 
     def _emission_for(self, X: Any) -> LeafEstimator:
@@ -314,7 +317,7 @@ class HMMEstimator(ModelEstimator):
         def steps(part: Packed, each: bool) -> Steps:
             batch = Batch(emission.bounded(part, each))
             return Steps(
-                lambda model, part: model.statistics(part, totals=not model.shape, n_jobs=self.n_jobs),
+                lambda model, part: expected(model, part, n_jobs=self.n_jobs),
                 lambda statistics: self._maximize(batch.estimator, statistics),
                 self._log_prob,
                 lambda model: self._log_prior(batch.estimator, model),

@@ -12,6 +12,7 @@ from genkern.models.hmm import HMM
 from genkern.models.mixture_start import ROUNDS, cluster, soften
 from genkern.models.streams import Keys, derive, uniforms
 from genkern.models.value import Value
+from genkern.models.weights import counted, point_weights
 from genkern.objects import Packed
 from genkern.validation import Floats
 
@@ -97,8 +98,10 @@ def first_guess(plan: Plan, emission: LeafEstimator, init: str, ending: str | No
     else:
         start, steps = _labelled_chain(plan, labels, start_mask, step_mask)
         shares = one_hot(labels, plan.n) if init == "segmental" else _softened(plan, emission, labels)
-        emissions = emission.guess(plan.packed, shares, plan.own)
-    lengths = plan.packed.lengths if plan.own else np.array([plan.packed.lengths.mean()])
+        emissions = emission.guess(plan.packed, shares * counted(plan.packed), plan.own)
+    lengths = (
+        plan.packed.lengths if plan.own else np.array([np.average(plan.packed.lengths, weights=plan.packed.weights)])
+    )
     shape = (*plan.batch, plan.n)
     end = stop = None
     if ending == "end":
@@ -135,12 +138,13 @@ def _labelled_chain(
     n, packed = plan.n, plan.packed
     owner = np.arange(packed.n_objects) if plan.own else np.zeros(packed.n_objects, np.int64)
     rows = len(plan.keys)
-    first = np.bincount(owner * n + labels[packed.offsets[:-1]], minlength=rows * n).reshape(rows, n)
+    often = None if packed.weights is None else point_weights(packed)[:, 0]
+    first = np.bincount(owner * n + labels[packed.offsets[:-1]], packed.weights, minlength=rows * n).reshape(rows, n)
     inside = np.ones(len(labels), bool)
     inside[packed.offsets[:-1]] = False
     here = np.flatnonzero(inside)
     cells = (np.repeat(owner, packed.lengths)[here] * n + labels[here - 1]) * n + labels[here]
-    steps = np.bincount(cells, minlength=rows * n * n).reshape(rows, n, n)
+    steps = np.bincount(cells, None if often is None else often[here], rows * n * n).reshape(rows, n, n)
     return _normalised(plan, first, steps, start_mask, step_mask)
 
 
@@ -169,10 +173,11 @@ def _random_emissions(plan: Plan, emission: LeafEstimator) -> Any:
     """
     if plan.packed.alphabet is None:
         shares = _softened(plan, emission, _clusters(plan, emission, rounds=1))
-        return emission.guess(plan.packed, shares, plan.own)
+        return emission.guess(plan.packed, shares * counted(plan.packed), plan.own)
     rows, codes = len(plan.keys), int(plan.packed.values.max()) + 1
     owners = np.repeat(np.arange(rows), np.diff(plan.groups))
-    counts = np.bincount(owners * codes + plan.packed.values, minlength=rows * codes)
+    often = None if plan.packed.weights is None else point_weights(plan.packed)[:, 0]
+    counts = np.bincount(owners * codes + plan.packed.values, often, rows * codes)
     weights = uniforms(derive(plan.keys, EMISSION_SALT)[:, None], np.arange(codes * plan.n)) ** 4
     weights = weights.reshape(rows * codes, plan.n)
     weights *= (counts / weights.sum(axis=1))[:, None]

@@ -225,7 +225,7 @@ class LDSEstimator(EMEstimator):
         return Steps(
             expect,
             lambda statistics: maximize(statistics, kept[0]),
-            lambda model, part: expect(model, part).log_prob,
+            None,
             lambda model: log_prior(model, kept[0]),
             drop if own else None,
         )

@@ -186,7 +186,7 @@ class LinearGaussianNetEstimator(NetEstimator):
         return Steps(
             expected,
             lambda statistics: _regressions(statistics, kept[0]),
-            lambda model, part: expected(model, part).log_prob,
+            None,
             lambda model: _log_prior(model, kept[0].ridges),
             drop,
         )

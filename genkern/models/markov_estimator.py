@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from genkern.models.em import expected
 from genkern.models.markov import MarkovChain, PeriodicChain, PositionalChain
 from genkern.models.markov_backoff import Laws, Smoothing, maximize
 from genkern.models.markov_fit import ChainEstimator
@@ -201,11 +202,11 @@ class PeriodicChainEstimator(ChainEstimator):
         careful = Smoothing(*np.maximum(self._smoothing(), GUESS))
         count = 1
         while count < packed.n_objects:
-            model, _ = maximize(model.statistics(packed.take(slice(0, count)), totals=True), careful)
+            model, _ = maximize(expected(model, packed.take(slice(0, count))), careful)
             fields = {name: getattr(model, name) for name in model._fields}
             fields["phases"] = np.full(self.period, 1.0 / self.period)  # new sequences may begin anywhere
             model, count = PeriodicChain._restore(*fields.values()), 2 * count
-        return maximize(model.statistics(packed, totals=True), self._smoothing())
+        return maximize(expected(model, packed), self._smoothing())
 
 
 class PositionalChainEstimator(ChainEstimator):

@@ -78,13 +78,19 @@ class ChainEstimator(EMEstimator):
 
     def _counted(self, reference: Chain, packed: Packed, own: bool) -> Run:
         """Return the run of one step that counts take; of own models without objectives."""
-        statistics, smoothing = reference.statistics(packed, totals=not own), self._smoothing()
+        statistics, smoothing = self._counts(reference, packed, own), self._smoothing()
         model, centre = maximize(statistics, smoothing)
         if own:
             return finished(_as_stack(model).unstack())
         before = statistics.log_prob.sum() + log_prior(reference, smoothing, centre)
-        after = model.own_log_prob(packed).sum() + log_prior(model, smoothing, centre)
+        log_prob = model.own_log_prob(packed) * (1.0 if packed.weights is None else packed.weights)
+        after = log_prob.sum() + log_prior(model, smoothing, centre)
         return finished([model])._replace(objective=after, history=[float(before[0]), float(after[0])])
+
+    @staticmethod
+    def _counts(reference: Chain, packed: Packed, own: bool) -> Statistics:
+        """Return the statistics of each sequence, or of all together, under one chain."""
+        return reference.statistics(packed) if own else expected(reference, packed)
 
     # --- EM
 
@@ -101,14 +107,14 @@ class ChainEstimator(EMEstimator):
     def _guess(self, packed: Packed, restarts: Restarts, own: bool) -> tuple[Any, Laws | None]:
         """Return a first guess, and the lower orders by then."""
         reference = self._reference(as_alphabet(packed.alphabet), packed)
-        model, centre = maximize(reference.statistics(packed, totals=not own), self._smoothing())
+        model, centre = maximize(self._counts(reference, packed, own), self._smoothing())
         return _as_stack(model) if own else model, centre
 
     def _refine(self, model: Any, packed: Packed) -> tuple[Any, Laws | None]:
         """Return a first guess some steps on, and the lower orders by then."""
         centre: Laws | None = None
         for _ in range(REFINEMENTS):
-            model, centre = maximize(model.statistics(packed, totals=not model.shape), self._smoothing())
+            model, centre = maximize(expected(model, packed), self._smoothing())
         return model, centre
 
     # --- what they share

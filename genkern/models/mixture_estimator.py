@@ -20,6 +20,7 @@ from genkern.models.mixture_start import divide, is_symbols
 from genkern.models.restarts import First, Problem, Restarts, numbers_in
 from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
 from genkern.models.value import rebatch
+from genkern.models.weights import point_weights, weighted
 from genkern.objects import Packed, kind_of
 from genkern.validation import Floats, check_int, check_number, check_option
 
@@ -289,8 +290,8 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
 
     # --- EM
 
-    def _ready(self, X: Any, own: bool) -> tuple[EMEstimator, Packed]:
-        packed = self.pack(X)
+    def _ready(self, X: Any, own: bool, sample_weight: Any = None) -> tuple[EMEstimator, Packed]:
+        packed = weighted(self.pack(X), sample_weight, "MixtureEstimator")
         inner = self.inside_em(packed)
         self._refuse_few(packed, own)
         return inner, packed
@@ -300,7 +301,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
 
     def _problem(self, packed: Packed, own: bool) -> Problem:
         windows = packed.alphabet is not None and packed.values.ndim == 2
-        if not (own or windows):  # to one mixture of all bags, their points are those of one bag
+        if not (own or windows) and packed.weights is None:  # to one mixture of all, their points are those of one bag
             packed = packed._replace(offsets=packed.offsets[[0, -1]])
         size = numbers_in(self.reference(packed, 1, own=False))
         return Problem(packed, self._steps, self._bounded_guess, self._size(), size)
@@ -336,7 +337,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
             # EM keeps to the floor, and could only fall from a model below it.
             given = Mixture.stack([self.init] * packed.n_objects) if own else self.init
             return rebatch(self.raised(rebatch(given, (*given.shape, 1))), given.shape)
-        stack = self._divided(packed, np.ones((packed.n_points, 1)), own, keys)
+        stack = self._divided(packed, point_weights(packed), own, keys)
         return stack[:, 0] if own else stack[0]
 
     def _divided(self, packed: Packed, weights: Floats, own: bool, keys: Keys) -> Mixture:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from genkern.models.base import Statistics
-from genkern.models.em import Limits, Lone, Run, Steps, better, climb
+from genkern.models.em import Limits, Lone, Run, Steps, better, climb, likelihoods
 from genkern.models.streams import Keys, derive
 from genkern.models.value import Value
+from genkern.models.weights import amounts
 from genkern.objects import Packed
 from genkern.progress import report
 from genkern.validation import Floats, warn
@@ -152,9 +153,14 @@ class Repeated(NamedTuple):
     n_objects: int  # models
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> NDArray[Any]:
         """The number of points that each model is fitted to."""
-        return np.full(self.n_objects, self.packed.n_points)
+        return np.full(self.n_objects, amounts(self.packed).sum())
+
+    @property
+    def weights(self) -> None:
+        """None: each model's data count once, and the objects among them as often as they say."""
+        return None
 
     @property
     def objects(self) -> Packed:
@@ -190,7 +196,7 @@ class _Repeats:
 
     def log_prob(self, model: Any, repeated: Any) -> Floats:
         """Return the log-likelihood of all objects under each model."""
-        each = self.inner.log_prob(self._each(model, repeated), self._all(repeated))
+        each = likelihoods(self.inner, self._each(model, repeated), self._all(repeated))
         self.log_probs = each.reshape(repeated.n_objects, -1).sum(axis=1)
         return self.log_probs
 

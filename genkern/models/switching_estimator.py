@@ -361,8 +361,10 @@ class _Sweeps:
         return self._statistics(model, packed, field)
 
     def _statistics(self, model: SwitchingLDS, packed: Packed, field: Field) -> Statistics:
-        blocks = blocks_of(field_statistics(model, packed, field), totals=not model.shape)
-        return Statistics(model, field.bound, packed.lengths, blocks)
+        totals = packed.weights is None and not model.shape
+        blocks = blocks_of(field_statistics(model, packed, field), totals=totals)
+        found = Statistics(model, field.bound, packed.lengths, blocks).weighted(packed.weights)
+        return found if totals or model.shape else found.total()
 
     def drop(self, leaving: NDArray[np.bool_]) -> None:
         """Forget the objects that leave the batch."""

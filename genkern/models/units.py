@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from genkern.models.channel_moments import moments, without_outliers
 from genkern.models.floors import ROUNDING, channel_units, refuse_tiny
+from genkern.models.weights import point_weights
 from genkern.objects import Packed
 from genkern.validation import Floats, warn
 
@@ -75,8 +76,8 @@ def standardise(
     starts = packed.offsets[:-1] if own else packed.offsets[:1]
     scale = np.repeat(unit, sizes, axis=0)
     values = (packed.values - np.repeat(mean, sizes, axis=0)) / scale
-    count = np.add.reduceat(~np.isnan(values), starts, axis=0, dtype=np.float64)
-    standard = Packed(values, packed.offsets)
+    count = np.add.reduceat(~np.isnan(values) * point_weights(packed), starts, axis=0)
+    standard = packed._replace(values=values)
     centre, variance = moments(standard, own)
     varies = variance > ROUNDING**2 * (variance + centre**2)
     spread = np.where(varies, without_outliers(standard, own, centre, variance), 1.0)
