@@ -79,6 +79,8 @@ class BayesNetEstimator(NetEstimator):
            [0.   , 1.   ]])
     """
 
+    kind = BayesNet
+
     def __init__(
         self,
         structure: Any,
@@ -172,6 +174,9 @@ class BayesNetEstimator(NetEstimator):
             rows = part.reshape(len(keys), -1, graph.sizes[v])
             part[:] = (rows / rows.sum(axis=-1, keepdims=True)).reshape(part.shape)
         return BayesNet._restore(graph, weights if own else weights[0])
+
+    def _law_sizes(self, model: BayesNet) -> list[int]:
+        return np.diff(offsets_of_tables(model.graph)).tolist()
 
     def _added(self) -> float:
         """Return what is added to every count."""

@@ -33,6 +33,7 @@ class Run(NamedTuple):
 
     ``lost`` (P,) is what the last step would have lost, infinite if that is no number, where it was taken back, else
     zero. ``lone`` has, for each model, the components that rest on one observation or its copies, if that was asked.
+    ``stopped`` says that a callback ended it.
     """
 
     models: list[Any]
@@ -42,6 +43,7 @@ class Run(NamedTuple):
     history: list[float]
     lost: Floats
     lone: list[list[Lone]] | None = None
+    stopped: bool = False
 
 
 class Steps(NamedTuple):
@@ -68,12 +70,17 @@ class Steps(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """When EM stops, and who reports: after so many steps, or when `Pace` says that it has converged."""
+    """When EM stops, and who reports: after so many steps, or when `Pace` says that it has converged.
+
+    ``callback``, if there is one, is told of each step its number, the models, their objectives and their places, and
+    ends the run if it returns True.
+    """
 
     who: str
     max_iter: int
     tol: float
     verbose: int
+    callback: Callable[..., Any] | None = None
 
 
 class Pace:
@@ -136,7 +143,7 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
     history: list[float] = []
     lost = np.zeros(count)
     lengths = amounts(packed) if own else np.array([amounts(packed).sum()])
-    pace, before = Pace(count, limits.tol), model
+    pace, before, stopped = Pace(count, limits.tol), model, False
     for step in range(limits.max_iter + 1):
         last = step == limits.max_iter
         statistics = None if last else steps.expect(model, packed)
@@ -154,7 +161,9 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
         if limits.verbose > 1:
             report(f"{limits.who}: step {step}, {len(active)} models, objective {history[-1]:.8g}")
         converged[active] = pace.converged(active, gain, value, lengths[active]) & ~fallen
-        leaving = converged[active] | fallen | last
+        if step and limits.callback is not None and not fallen.all():
+            stopped = limits.callback(step, model, objective[active], active) is True
+        leaving = converged[active] | fallen | last | stopped
         for which, kept in ((leaving & ~fallen, model), (fallen, before)):
             if which.any():
                 for place, member in zip(active[which], kept[which].unstack() if own else [kept]):
@@ -168,7 +177,7 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
             before, model = before[~leaving], model[~leaving]
             if steps.drop is not None:
                 steps.drop(leaving)
-    return Run(done, objective, n_iter, converged, history, lost)
+    return Run(done, objective, n_iter, converged, history, lost, stopped=stopped)
 
 
 def better(old: Run, new: Run) -> Run:
@@ -188,6 +197,7 @@ def better(old: Run, new: Run) -> Run:
         (new if wins.mean() > 0.5 else old).history,
         np.where(wins, new.lost, old.lost),
         [alone[int(win)][i] for i, win in enumerate(wins)],
+        old.stopped or new.stopped,
     )
 
 
@@ -205,7 +215,8 @@ def replaced(run: Run, places: NDArray[np.int64], part: Run) -> Run:
     arrays = {name: getattr(run, name).copy() for name in ("objective", "n_iter", "converged", "lost")}
     for name, array in arrays.items():
         array[places] = getattr(part, name)
-    return Run(models=models, history=[*run.history, *part.history], lone=lone, **arrays)
+    history, stopped = [*run.history, *part.history], run.stopped or part.stopped
+    return Run(models=models, history=history, lone=lone, stopped=stopped, **arrays)
 
 
 def warn_unconverged(converged: NDArray[np.bool_], lost: Floats, limits: Limits, size: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from genkern.models.em import Limits, Run, Steps, expected, warn_unconverged
 from genkern.models.estimator import ModelEstimator
 from genkern.models.restarts import First, Problem, Restarts, best_start, warn_lone
 from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
+from genkern.models.value import Value
 from genkern.models.weights import weighted
 from genkern.objects import Packed
 from genkern.validation import Floats, begin_fit, check_int, check_number
@@ -27,8 +29,12 @@ class EMEstimator(ModelEstimator):
     n_init: int = 1
     max_iter: int = 1000
     tol: float = 1e-5
+    init: Any = None
+    fixed: Any = ()
+    callback: Any = None
     random_state: Any = None
     verbose: int = 0
+    kind: ClassVar[type[Value]]  # of the models that are fitted
     smaller: ClassVar[str] = "n_states"  # what to lower where EM is slow, for warnings
     places: ClassVar[tuple[str, ...]] = ("state", "component")  # what a component's place is called in them
 
@@ -39,6 +45,31 @@ class EMEstimator(ModelEstimator):
         for name, minimum in (("n_init", 1), ("max_iter", 0)):
             check_int(getattr(self, name), name, type(self).__name__, minimum)
         check_number(self.tol, "tol", type(self).__name__)
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(
+                f"{type(self).__name__}: 'callback' must be a function of step, model and objective. Got "
+                f"{self.callback!r:.80}."
+            )
+        names = self._fixable()
+        if isinstance(self.fixed, str) or not isinstance(self.fixed, Iterable):
+            raise TypeError(
+                f"{type(self).__name__}: 'fixed' must be a tuple of names among {', '.join(map(repr, names))}. Got "
+                f"{self.fixed!r:.80}."
+            )
+        for name in self.fixed:
+            if name not in names:
+                raise ValueError(
+                    f"{type(self).__name__}: 'fixed' names {name!r}; what can be kept is {', '.join(map(repr, names))}."
+                )
+
+    def _fixable(self) -> list[Any]:
+        """Return the names that ``fixed`` may have: by default, the fields of the model."""
+        return list(self.kind._fields)
+
+    def _keep(self, old: Any, new: Any) -> Any:
+        """Return a new model with the fixed parameters of an old one; so for stacks."""
+        kept = (getattr(old if name in self.fixed else new, name) for name in new._fields)
+        return new._restore(*kept)
 
     def _ready(self, X: Any, own: bool, sample_weight: Any = None) -> tuple[EMEstimator, Packed]:
         """Return the estimator as it fits these objects, and the objects that count, encoded."""
@@ -58,7 +89,7 @@ class EMEstimator(ModelEstimator):
 
     def _start(self, packed: Packed, keys: Keys, own: bool) -> Any:
         """Return the model to start from, or a stack of one for each object, from one random key each."""
-        raise NotImplementedError(f"{type(self).__name__} must define _start, or _problem.")
+        raise TypeError(f"{type(self).__name__} must define _start, or _problem.")
 
     def _runs(self, own: bool) -> int:
         """Return how many runs there are to choose from."""
@@ -95,7 +126,8 @@ class EMEstimator(ModelEstimator):
         run = ready._best(packed, np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
-        warn_unconverged(run.converged, run.lost, self._limits(), self.smaller)
+        if not run.stopped:
+            warn_unconverged(run.converged, run.lost, self._limits(), self.smaller)
         warn_lone(run, self.places, self._limits())
         return self
 
@@ -104,7 +136,8 @@ class EMEstimator(ModelEstimator):
         self._check_parameters()
         ready, packed = self._ready(X, True)
         run = ready._best(packed, ready._keys(packed), own=True)
-        warn_unconverged(run.converged, run.lost, self._limits(), self.smaller)
+        if not run.stopped:
+            warn_unconverged(run.converged, run.lost, self._limits(), self.smaller)
         warn_lone(run, self.places, self._limits(), np.arange(packed.n_objects))
         return run.models
 
@@ -120,7 +153,11 @@ class EMEstimator(ModelEstimator):
 
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, for one model of all objects or for own ones, chosen for each."""
-        return best_start(self._problem(packed, own), self._limits(), self._runs(own), keys, own)
+        return self._run(packed, keys, own, self._limits(), self._runs(own))
+
+    def _run(self, packed: Packed, keys: Keys, own: bool, limits: Limits, runs: int) -> Run:
+        problem = self._problem(packed, own)
+        return best_start(problem._replace(keep=self._keep if self.fixed else None), limits, runs, keys, own)
 
     def _limits(self) -> Limits:
-        return Limits(type(self).__name__, self.max_iter, self.tol, self.verbose)
+        return Limits(type(self).__name__, self.max_iter, self.tol, self.verbose, self.callback)

@@ -96,6 +96,8 @@ class FactorialHMMEstimator(EMEstimator):
     [1.0, 5.0]
     """
 
+    kind = FactorialHMM
+
     def __init__(
         self,
         n_states: Any = (2, 2),
@@ -151,7 +153,7 @@ class FactorialHMMEstimator(EMEstimator):
             expected_rows(rows, statistics[f"transitions[{c}]"], np.full((k, k), self.pseudocount))
             for c, (rows, k) in enumerate(zip(model.transitions, sizes))
         ]
-        change = _shortest_solution(statistics["pairs"], statistics["means"])
+        change = _shortest_solution(statistics["pairs"], statistics["means"]) * ("means" not in self.fixed)
         parts = np.split(change.reshape((*model.shape, *change.shape[1:])), np.cumsum(sizes)[:-1], axis=-2)
         means = [mean + part for mean, part in zip(model.means, parts)]
         return FactorialHMM._restore(tuple(starts), tuple(steps), tuple(means), _noise(statistics, change, floors))

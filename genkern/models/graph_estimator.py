@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,6 @@ from genkern.models.base import Statistics
 from genkern.models.em import Run, expected
 from genkern.models.em_estimator import EMEstimator
 from genkern.models.graph import Graph, make_graph
-from genkern.models.restarts import best_start
 from genkern.models.streams import Keys
 from genkern.models.units import warn_unseen
 from genkern.models.weights import weighted
@@ -30,6 +30,20 @@ class NetEstimator(EMEstimator):
     def _ready(self, X: Any, own: bool, sample_weight: Any = None) -> tuple[EMEstimator, Packed]:
         resolved = self.resolve(X)
         return resolved, weighted(resolved.pack(X), sample_weight, type(self).__name__)
+
+    def _fixable(self) -> list[Any]:
+        return list(self.structure)
+
+    def _keep(self, old: Any, new: Any) -> Any:
+        """Return a new network with the laws of the fixed nodes, given their parents, of an old one."""
+        sizes = self._law_sizes(new)
+        kept = np.repeat([name in self.fixed for name in new.graph.names], sizes)
+        fields = {name: getattr(new, name) for name in new._fields}
+        return new._restore(*{**fields, "values": np.where(kept, old.values, new.values)}.values())
+
+    @abstractmethod
+    def _law_sizes(self, model: Any) -> list[int]:
+        """Return how many of the ``values`` of a network belong to the law of each node."""
 
     def _expect(self, model: Any, packed: Packed) -> Statistics:
         return expected(model, packed)
@@ -59,10 +73,10 @@ class NetEstimator(EMEstimator):
 
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM; complete data need one step, and no restarts."""
-        limits, problem = self._limits(), self._problem(packed, own)
+        limits = self._limits()
         warn_unseen(packed, own, type(self).__name__, "its law is what EM makes of the first guess")
         if self.hidden or np.isnan(packed.values).any():
             runs = self.n_init if self.hidden else 1  # restarts differ in what touches hidden nodes
-            return best_start(problem, limits, runs, keys, own)
-        run = best_start(problem, limits._replace(max_iter=1, tol=0.0), 1, keys, own)
+            return self._run(packed, keys, own, limits, runs)
+        run = self._run(packed, keys, own, limits._replace(max_iter=1, tol=0.0), 1)
         return run._replace(converged=np.ones_like(run.converged))

@@ -106,6 +106,8 @@ class LDSEstimator(EMEstimator):
     array([0.5, 0.5])
     """
 
+    kind = LDS
+
     def __init__(
         self,
         n_states: int = 2,
@@ -200,7 +202,8 @@ class LDSEstimator(EMEstimator):
             return self._ruled_steps(rules.of(place_in(packed, part)) if each else rules, each)
 
         def guess(part: Packed, restarts: Restarts, each: bool) -> First:
-            return First(perturbed(first[place_in(packed, part)] if each else first, restarts))
+            here = first[place_in(packed, part)] if each else first
+            return First(self._keep(here, perturbed(here, restarts)))
 
         return Problem(
             packed,

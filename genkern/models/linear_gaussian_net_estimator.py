@@ -99,6 +99,8 @@ class LinearGaussianNetEstimator(NetEstimator):
     array([1.95, 1.05])
     """
 
+    kind = LinearGaussianNet
+
     def __init__(
         self,
         structure: Any,
@@ -190,6 +192,13 @@ class LinearGaussianNetEstimator(NetEstimator):
             lambda model: _log_prior(model, kept[0].ridges),
             drop,
         )
+
+    def _law_sizes(self, model: LinearGaussianNet) -> list[int]:
+        sizes = []
+        for part, diagonal in zip(model.parts(), model.diagonal):
+            d = len(part.own)
+            sizes.append(d * (len(part.above) + 1) + (d if diagonal else d * d))
+        return sizes
 
     def _scales(self, units: Units) -> Scales:
         """Return floors and ridges of all numbers of the joint vector, in standard units."""

@@ -76,6 +76,8 @@ class MarkovChainEstimator(ChainEstimator):
            [1.   , 0.   ]])
     """
 
+    kind = MarkovChain
+
     def __init__(
         self,
         order: int = 1,
@@ -156,6 +158,8 @@ class PeriodicChainEstimator(ChainEstimator):
     [0.0, 0.0, 1.0]
     """
 
+    kind = PeriodicChain
+
     def __init__(
         self,
         order: int = 1,
@@ -235,6 +239,8 @@ class PositionalChainEstimator(ChainEstimator):
            [0.   , 1.   ],
            [0.5  , 0.5  ]])
     """
+
+    kind = PositionalChain
 
     def __init__(
         self,

@@ -94,6 +94,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
     array([0.1, 5.1])
     """
 
+    kind = Mixture
     smaller = "n_components"
     places = ("component",)
 
@@ -201,7 +202,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
         """Return mixtures of smoothed weights and fitted components; those without points stay as they are."""
         weights = expected_rows(leaf.weights, blocks["weights"], np.full(leaf.n_components, float(self.pseudocount)))
         flat = self._component_of(leaf).maximize_blocks(component_blocks(blocks), leaf.flat_components())
-        return Mixture._restore(weights, rebatch(flat, leaf.components.shape))
+        return self._keep(leaf, Mixture._restore(weights, rebatch(flat, leaf.components.shape)))
 
     def log_prior(self, leaf: Mixture) -> Floats:
         """Return the Dirichlet log prior of the weights plus that of the components."""

@@ -44,7 +44,7 @@ class Problem(NamedTuple):
     ``width`` is the numbers held per point and ``size`` those per object with a model of its own, so that batches are
     bounded; unless they are told, restarts are run one by one. Where the data are in other units than the objects,
     ``restore`` maps a stack of models back, given the object that each belongs to, and ``shift`` (G,) is what their
-    objectives are higher by.
+    objectives are higher by. ``keep``, if there is one, puts what EM leaves as it is, of an old model, in a new one.
     """
 
     data: Packed
@@ -54,6 +54,7 @@ class Problem(NamedTuple):
     size: int = 0
     restore: Callable[[Any, NDArray[np.int64]], Any] | None = None
     shift: Floats | None = None
+    keep: Callable[[Any, Any], Any] | None = None
 
 
 def numbers_in(model: Value) -> int:
@@ -68,7 +69,11 @@ def best_start(problem: Problem, limits: Limits, n_init: int, keys: Keys, own: b
     Every restart is what it would be by itself, but for rounding errors where one model is fitted to all objects. A run
     with collapsed components (see ``_lone``) loses against one without, whatever its objective.
     """
-    packed = problem.data
+    packed, every, keep = problem.data, problem.steps, problem.keep
+    if keep is not None:
+        problem = problem._replace(steps=lambda part, each: _keeping(every(part, each), keep))
+    if limits.callback is not None:
+        limits = limits._replace(callback=_outward(problem, limits.callback, own))
     numbers = packed.n_points * problem.width + packed.n_objects * problem.size
     together = max(1, BATCH // max(numbers, 1))
     best: Run | None = None
@@ -76,11 +81,38 @@ def best_start(problem: Problem, limits: Limits, n_init: int, keys: Keys, own: b
         which = range(first, min(first + together, n_init))
         for restart, run in zip(which, _runs(problem, limits, packed, keys, which, own)):
             if limits.verbose:
-                report(f"{limits.who}: run {restart + 1} of {n_init}: {run.objective.sum():.6g}")
+                report(f"{limits.who}: run {restart + 1} of {n_init}: {_outcome(run)}")
             new = run._replace(lone=_lone(problem.steps(packed, own), run, packed, own))
             best = new if best is None else better(best, new)
     assert best is not None
-    return _restored(problem, best)
+    best = _restored(problem, best)
+    if limits.verbose:
+        report(f"{limits.who}: kept: {_outcome(best)}")
+    return best
+
+
+def _keeping(steps: Steps, keep: Callable[[Any, Any], Any]) -> Steps:
+    """Return steps that leave some parameters as they are."""
+    return steps._replace(maximize=lambda statistics: keep(statistics.model, steps.maximize(statistics)))
+
+
+def _outcome(run: Run) -> str:
+    steps = f"{run.n_iter.max()} steps" if len(run.models) == 1 else f"at most {run.n_iter.max()} steps"
+    models = f"{run.converged.sum()} of {len(run.models)} models converged"
+    return f"objective {run.objective.sum():.8g} after {steps}, {models}"
+
+
+def _outward(problem: Problem, callback: Callable[..., Any], own: bool) -> Callable[..., Any]:
+    """Return the callback as EM calls it: what it is told is in the units of the objects."""
+
+    def tell(step: int, models: Any, objective: Floats, active: NDArray[np.int64]) -> Any:
+        places = active % problem.data.n_objects if own else np.zeros_like(active)
+        stack = models if models.shape else type(models).stack([models])
+        if problem.restore is not None and problem.shift is not None:
+            stack, objective = problem.restore(stack, places), objective - problem.shift[places]
+        return callback(step, stack, objective) if models.shape else callback(step, stack[0], float(objective[0]))
+
+    return tell
 
 
 def _restored(problem: Problem, run: Run) -> Run:
@@ -100,7 +132,9 @@ def _runs(problem: Problem, limits: Limits, packed: Packed, keys: Keys, which: r
         try:
             return (_own if own else _shared)(problem, limits, packed, each)
         except ValueError:
-            pass  # one by one, errors name objects as the caller counts them
+            if limits.callback is not None:
+                raise  # it may be the callback's, which is not to be called again
+            # one by one, errors name objects as the caller counts them
     runs = []
     for restart in each:
         first = problem.guess(packed, restart, own)
@@ -142,7 +176,14 @@ def _split(run: Run, count: int, n: int) -> list[Run]:
     """Return the runs of restarts, n models each."""
     parts = [slice(i * n, (i + 1) * n) for i in range(count)]
     return [
-        Run(run.models[p], run.objective[p], run.n_iter[p], run.converged[p], run.history, run.lost[p]) for p in parts
+        run._replace(
+            models=run.models[p],
+            objective=run.objective[p],
+            n_iter=run.n_iter[p],
+            converged=run.converged[p],
+            lost=run.lost[p],
+        )
+        for p in parts
     ]
 
 

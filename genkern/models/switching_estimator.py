@@ -120,6 +120,8 @@ class SwitchingLDSEstimator(EMEstimator):
     [0.3, 1.5]
     """
 
+    kind = SwitchingLDS
+
     def __init__(
         self,
         n_regimes: int = 2,
@@ -193,7 +195,7 @@ class SwitchingLDSEstimator(EMEstimator):
         rules = rules.of(every // S)
         flat = LDS._restore(*(_flattened(getattr(model.systems, name), model.start.ndim) for name in LDS._fields))
         moments = Statistics(flat, statistics.log_prob, statistics.lengths, {**blocks, "counts": counts})
-        systems = maximize(moments, rules)
+        systems = maximize(moments, rules)  # what is fixed of them, the rules say
         return SwitchingLDS._restore(start, steps, systems[every.reshape(model.start.shape)])
 
     def pack(self, X: Any) -> Packed:
@@ -240,6 +242,9 @@ class SwitchingLDSEstimator(EMEstimator):
             )
 
     # --- EM
+
+    def _fixable(self) -> list[Any]:
+        return [*SwitchingLDS._fields, *LDS._fields]
 
     def _runs(self, own: bool) -> int:
         return 1 if isinstance(self.init, SwitchingLDS) or self.n_regimes == 1 else self.n_init
