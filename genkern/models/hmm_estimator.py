@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Self
 
 import numpy as np
@@ -12,12 +11,13 @@ from genkern.core import hmm as core
 from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics
 from genkern.models.categorical_estimator import CategoricalEstimator
+from genkern.models.chosen import CRITERIA, by_criterion, fit_chosen, fit_each_chosen
 from genkern.models.em import Limits, Run, Steps, warn_unconverged
 from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import Batch, LeafEstimator, ModelEstimator
 from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm import HMM, emission_blocks
-from genkern.models.hmm_start import Plan, check_start, first_guess, pack_for_start
+from genkern.models.hmm_start import Plan, check_start, first_guess, pack_for_start, states_by_length
 from genkern.models.mixture_estimator import MixtureEstimator
 from genkern.models.restarts import First, Problem, Restarts, best_start, numbers_in, warn_lone
 from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
@@ -35,10 +35,11 @@ class HMMEstimator(ModelEstimator):
 
     Parameters
     ----------
-    n_states : int or "auto", default="auto"
-        Number of states. "auto" is the rule of Jebara, Kondor & Howard (2004), sec. 8.2: the largest n with
-        about ``zeta`` times as many parameters as observations, of each sequence in ``fit_each`` and of the sequence
-        of median length in ``fit``.
+    n_states : int, "auto", "aic" or "bic", default="auto"
+        Number of states. "aic" and "bic" fit 1, 2, ... states and keep the model with the lowest criterion; two in a
+        row that are no better are the end. "auto" is the rule of Jebara, Kondor & Howard (2004), sec. 8.2: the largest
+        n with about ``zeta`` times as many parameters as observations, of each sequence in ``fit_each`` and of the
+        sequence of median length in ``fit``.
     emission : str or leaf estimator, default="auto"
         Family of the observations: "categorical", "gaussian", "bernoulli", "poisson", "geometric", "exponential",
         "gamma", "dirichlet", "multinomial" or "vonmises"; "auto" is categorical for symbols, else gaussian. A leaf
@@ -69,6 +70,8 @@ class HMMEstimator(ModelEstimator):
         ``fit_each``. The default is theirs, 1e-3.
     zeta : float, default=0.1
         Parameters per observation in the "auto" rule.
+    max_states : int, default=20
+        Largest number of states that "aic" and "bic" try.
     random_state : int, RandomState instance or None, default=None
         Seed. Random numbers depend on it and, in ``fit_each``, on the content of each sequence, never on its place in
         the list; None counts as 0, so that fits are reproducible.
@@ -86,6 +89,8 @@ class HMMEstimator(ModelEstimator):
     history_ : list of float
         Objective after each step, starting with that of the first guess: log-likelihood plus log prior of the
         pseudocounts. It never falls.
+    criterion_ : list of float
+        The criterion for 1, 2, ... states, if ``n_states`` names one.
 
     Examples
     --------
@@ -110,6 +115,7 @@ class HMMEstimator(ModelEstimator):
         min_covar: float | None = None,
         relative_floor: float | None = None,
         zeta: float = 0.1,
+        max_states: int = 20,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -126,6 +132,7 @@ class HMMEstimator(ModelEstimator):
         self.min_covar = min_covar
         self.relative_floor = relative_floor
         self.zeta = zeta
+        self.max_states = max_states
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -148,6 +155,8 @@ class HMMEstimator(ModelEstimator):
         self._check_parameters()
         begin_fit(self, X, y)
         emission, packed = self._begin(X)
+        if by_criterion(self.n_states):
+            return fit_chosen(self, "n_states", X, y, min(self.max_states, packed.n_points))
         n = self._states(emission, packed, float(np.median(packed.lengths)))
         run = self._best(emission, packed, n, np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
@@ -165,6 +174,8 @@ class HMMEstimator(ModelEstimator):
         self._check_parameters()
         emission, packed = self._begin(X)
         self.check_each(packed)
+        if by_criterion(self.n_states):
+            return fit_each_chosen(self, "n_states", packed, np.minimum(self.max_states, packed.lengths))
         lengths, which = np.unique(packed.lengths, return_inverse=True)
         sizes = np.array([self._states(emission, packed, length) for length in lengths])[which]
         keys = self._keys(packed)
@@ -217,9 +228,11 @@ class HMMEstimator(ModelEstimator):
 
     def _check_parameters(self) -> None:
         who = "HMMEstimator"
-        if self.n_states != "auto":
+        if isinstance(self.n_states, str):
+            check_option(self.n_states, ("auto", *CRITERIA), "n_states", who)
+        else:
             check_int(self.n_states, "n_states", who, 1)
-        for name, minimum in (("n_init", 1), ("max_iter", 0)):
+        for name, minimum in (("n_init", 1), ("max_iter", 0), ("max_states", 1)):
             check_int(getattr(self, name), name, who, minimum)
         for name in ("tol", "pseudocount"):
             check_number(getattr(self, name), name, who)
@@ -373,13 +386,3 @@ class HMMEstimator(ModelEstimator):
             end = expected_rows(model.end, statistics["end"], added)
         emissions = emission.maximize_blocks(emission_blocks(statistics), model.emissions)
         return HMM._restore(start, steps, emissions, end, stop)
-
-
-def states_by_length(length: float, symbols: int, zeta: float = 0.1) -> int:
-    r"""Return the number of states for a sequence of given length.
-
-    .. math:: n = \left\lfloor \tfrac12 \left(\sqrt{m^2 + 4(L\zeta + m + 1)} - m\right) \right\rfloor + 1
-
-    The root of :math:`(n - 1)(n + m + 1) = L \zeta` (Jebara, Kondor & Howard 2004, sec. 8.2), at least two.
-    """
-    return int((math.sqrt(symbols**2 + 4.0 * (length * zeta + symbols + 1)) - symbols) / 2.0) + 1

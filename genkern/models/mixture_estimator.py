@@ -11,11 +11,12 @@ from sklearn.utils import get_tags
 
 from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics
+from genkern.models.chosen import by_criterion, fit_chosen, fit_each_chosen
 from genkern.models.em import Limits, Run, Steps, warn_unconverged
 from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import Batch, LeafEstimator
 from genkern.models.mixture import Mixture, component_blocks
-from genkern.models.mixture_start import divide, is_symbols
+from genkern.models.mixture_start import divide, is_symbols, refuse_few
 from genkern.models.restarts import First, Problem, Restarts, best_start, numbers_in, warn_lone
 from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
 from genkern.models.value import rebatch
@@ -35,8 +36,8 @@ class MixtureEstimator(LeafEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of components.
+    n_components : int, "aic" or "bic", default=2
+        Number of components. "aic" and "bic" fit 1, 2, ... and keep the lowest; two in a row no better are the end.
     component : str or leaf estimator, default="auto"
         Family of the components: "categorical", "gaussian", "poisson" or another short name; "auto" is categorical for
         symbols, else gaussian. A leaf estimator such as ``GaussianEstimator("full")`` owns its floors and priors.
@@ -57,6 +58,8 @@ class MixtureEstimator(LeafEstimator):
         for vectors, and random weights for symbols, which have no distances. A ``Mixture`` is started from as it is.
         A point has a share in every cluster, by its distance from their centres relative to the mean distance from a
         point to its own, over all channels: few points in many channels start with almost equal shares.
+    max_components : int, default=20
+        Largest number of components that "aic" and "bic" try.
     random_state : int, RandomState instance or None, default=None
         Seed. Random numbers depend on it and, in ``fit_each``, on the content of each bag, never on its place in the
         list; None counts as 0, so that fits are reproducible.
@@ -74,6 +77,8 @@ class MixtureEstimator(LeafEstimator):
     history_ : list of float
         Objective after each step, starting with that of the first guess: log-likelihood plus log priors. It never
         falls.
+    criterion_ : list of float
+        The criterion for 1, 2, ... components, if ``n_components`` names one.
 
     Notes
     -----
@@ -94,7 +99,7 @@ class MixtureEstimator(LeafEstimator):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | str = 2,
         component: Any = "auto",
         *,
         n_init: int = 1,
@@ -102,6 +107,7 @@ class MixtureEstimator(LeafEstimator):
         tol: float = 1e-5,
         pseudocount: float = 0.01,
         init: Any = "auto",
+        max_components: int = 20,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -113,6 +119,7 @@ class MixtureEstimator(LeafEstimator):
         self.tol = tol
         self.pseudocount = pseudocount
         self.init = init
+        self.max_components = max_components
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -134,8 +141,10 @@ class MixtureEstimator(LeafEstimator):
         """
         begin_fit(self, X, y)
         packed = self.pack(X)
+        if by_criterion(self.n_components):
+            return fit_chosen(self, "n_components", X, y, min(self.max_components, packed.n_points))
         inner = self.inside_em(packed)
-        self._refuse_few(packed, own=False)
+        refuse_few(packed, self._size(), own=False)
         run = inner._best(packed, np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
@@ -150,8 +159,10 @@ class MixtureEstimator(LeafEstimator):
         depends; give ``prior_mean`` and ``prior_scale`` for mixtures that do not.
         """
         packed = self.pack(X)
+        if by_criterion(self.n_components):
+            return fit_each_chosen(self, "n_components", packed, np.minimum(self.max_components, packed.lengths))
         inner = self.inside_em(packed)
-        self._refuse_few(packed, own=True)
+        refuse_few(packed, self._size(), own=True)
         run = inner._best(packed, keys_of(seed_of(self.random_state), unit_free_digests(packed)), own=True)
         warn_unconverged(run.converged, run.lost, self._limits(), "n_components")
         warn_lone(run, ("component",), self._limits(), np.arange(packed.n_objects))
@@ -273,8 +284,9 @@ class MixtureEstimator(LeafEstimator):
 
     def _check_parameters(self) -> None:
         who = "MixtureEstimator"
-        for name, minimum in (("n_components", 1), ("n_init", 1), ("max_iter", 0)):
-            check_int(getattr(self, name), name, who, minimum)
+        for name, minimum in (("n_components", 1), ("n_init", 1), ("max_iter", 0), ("max_components", 1)):
+            if not by_criterion(getattr(self, name)):
+                check_int(getattr(self, name), name, who, minimum)
         for name in ("tol", "pseudocount"):
             check_number(getattr(self, name), name, who)
         if not isinstance(self.init, Mixture):
@@ -286,7 +298,7 @@ class MixtureEstimator(LeafEstimator):
             )
 
     def _size(self) -> int:
-        return int(self.n_components)
+        return check_int(self.n_components, "n_components", "MixtureEstimator, of hidden states,", 1)
 
     def _limits(self) -> Limits:
         return Limits("MixtureEstimator", self.max_iter, self.tol, self.verbose)
@@ -313,17 +325,6 @@ class MixtureEstimator(LeafEstimator):
         if name is None:
             raise ValueError(f"MixtureEstimator: give 'component', an estimator of {type(leaf.components).__name__}.")
         return EMISSIONS[name]().shaped(leaf.components)
-
-    def _refuse_few(self, packed: Packed, own: bool) -> None:
-        """Raise if there are fewer points than components."""
-        lengths = packed.lengths if own else np.array([packed.n_points])
-        few = np.flatnonzero(lengths < self.n_components)
-        if len(few):
-            what = f"object {few[0]} has" if own else "the objects have"
-            raise ValueError(
-                f"MixtureEstimator: {what} {lengths[few[0]]} sample(s), fewer than n_components={self.n_components}. "
-                "Lower n_components, or join small bags."
-            )
 
     # --- EM
 
