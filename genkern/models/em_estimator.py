@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from genkern.models.base import Statistics
+from genkern.models.chosen import by_criterion, fit_chosen, fit_each_chosen
 from genkern.models.em import Limits, Run, Steps, expected, warn_unconverged
 from genkern.models.estimator import ModelEstimator
 from genkern.models.restarts import First, Problem, Restarts, best_start, warn_lone
@@ -36,6 +37,7 @@ class EMEstimator(ModelEstimator):
     verbose: int = 0
     kind: ClassVar[type[Value]]  # of the models that are fitted
     smaller: ClassVar[str] = "n_states"  # what to lower where EM is slow, for warnings
+    chosen: ClassVar[tuple[str, str] | None] = None  # a size that may be "aic" or "bic", and the bound on it
     places: ClassVar[tuple[str, ...]] = ("state", "component")  # what a component's place is called in them
 
     # --- what a model gives
@@ -122,7 +124,10 @@ class EMEstimator(ModelEstimator):
         """
         self._check_parameters()
         begin_fit(self, X, y)
+        if self.chosen is not None and by_criterion(getattr(self, self.chosen[0])):
+            return fit_chosen(self, self.chosen, X, y, sample_weight)
         ready, packed = self._ready(X, False, sample_weight)
+        ready.callback = self.callback  # a clone has a copy, also of what it writes to
         run = ready._best(packed, np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
@@ -134,7 +139,10 @@ class EMEstimator(ModelEstimator):
     def fit_each(self, X: Any) -> list[Any]:
         """Return one model per object; each depends on its object alone (and the alphabet of all)."""
         self._check_parameters()
+        if self.chosen is not None and by_criterion(getattr(self, self.chosen[0])):
+            return fit_each_chosen(self, self.chosen, X)
         ready, packed = self._ready(X, True)
+        ready.callback = self.callback
         run = ready._best(packed, ready._keys(packed), own=True)
         if not run.stopped:
             warn_unconverged(run.converged, run.lost, self._limits(), self.smaller)

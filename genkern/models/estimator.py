@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 from genkern.models.base import Statistics
 from genkern.models.channel_moments import units
 from genkern.models.leaf import Leaf
 from genkern.models.weights import point_weights, weighted
 from genkern.objects import Packed
-from genkern.validation import Floats, begin_fit, check_option
+from genkern.validation import Floats, begin_fit, check_option, remember_width
 
 WIDE = 1 << 22  # numbers of the parameters that are fitted at a time
 ESTIMATES = ("ml", "map", "predictive")
@@ -51,6 +52,21 @@ class ModelEstimator(BaseEstimator, ABC):
     @abstractmethod
     def maximize(self, statistics: Statistics) -> Any:
         """Return the model that maximises the expected log-likelihood (plus log prior): the M-step."""
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log-likelihood of an object under ``model_``, which model selection maximises.
+
+        It is -inf if an object is impossible, and refused by models whose likelihood is not exact.
+
+        Parameters
+        ----------
+        X : list of objects
+        y : None
+            Ignored.
+        """
+        check_is_fitted(self, "model_")
+        remember_width(self, X, reset=False)
+        return float(self.model_.log_prob(X).mean())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

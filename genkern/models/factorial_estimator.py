@@ -62,13 +62,18 @@ class FactorialHMMEstimator(EMEstimator):
     relative_floor : float, default=1e-3
         Smallest variance of the noise as a share of the variance of its channel over the data that are fitted: of all
         series, or of each in ``fit_each``. The larger floor of both counts.
+    fixed : tuple of str, default=()
+        What EM leaves as it is in the first guess: "starts", "transitions", "means" and "cov".
+    callback : callable, optional
+        Called after each EM step with its number, the model (of several that are fitted together, the stack of those
+        that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
         Seed. Random numbers depend on it and, in ``fit_each``, on the content of each series, never on its place in
         the list; None counts as 0, so that fits are reproducible.
     n_jobs : int, optional
         Threads.
     verbose : int, default=0
-        Report EM steps.
+        1 reports runs and their outcome, 2 every step as well.
 
     Attributes
     ----------
@@ -111,6 +116,8 @@ class FactorialHMMEstimator(EMEstimator):
         pseudocount: float = 0.01,
         min_covar: float = 0.0,
         relative_floor: float = 1e-3,
+        fixed: Any = (),
+        callback: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -125,6 +132,8 @@ class FactorialHMMEstimator(EMEstimator):
         self.pseudocount = pseudocount
         self.min_covar = min_covar
         self.relative_floor = relative_floor
+        self.fixed = fixed
+        self.callback = callback
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

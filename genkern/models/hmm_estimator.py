@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, Self
+import copy
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -12,34 +12,37 @@ from genkern.core import hmm as core
 from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics
 from genkern.models.categorical_estimator import CategoricalEstimator
-from genkern.models.em import Limits, Run, Steps, expected, warn_unconverged
+from genkern.models.chosen import CRITERIA
+from genkern.models.em import Run, Steps, expected, finished, replaced
+from genkern.models.em_estimator import EMEstimator
 from genkern.models.emissions import EMISSIONS
-from genkern.models.estimator import Batch, LeafEstimator, ModelEstimator
+from genkern.models.estimator import Batch, LeafEstimator
 from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm import HMM, emission_blocks
-from genkern.models.hmm_start import Plan, check_start, first_guess, pack_for_start
+from genkern.models.hmm_start import Plan, check_start, first_guess, pack_for_start, states_by_length
 from genkern.models.mixture_estimator import MixtureEstimator
-from genkern.models.restarts import First, Problem, Restarts, best_start, numbers_in, warn_lone
-from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
+from genkern.models.restarts import First, Problem, Restarts, numbers_in
+from genkern.models.streams import Keys
 from genkern.models.weights import quantiles, weighted
 from genkern.objects import Packed, kind_of
 from genkern.progress import report
-from genkern.validation import Floats, begin_fit, check_int, check_number, check_option
+from genkern.validation import Floats, check_int, check_number, check_option
 
 FAMILIES: dict[str, type[LeafEstimator]] = {**EMISSIONS, "mixture": MixtureEstimator}
 INITS = ("auto", "random", "segmental", "kmeans")
 FLOORS = ("min_covar", "relative_floor")
 
 
-class HMMEstimator(ModelEstimator):
+class HMMEstimator(EMEstimator):
     r"""Hidden Markov models by EM (Baum-Welch), one for all sequences or one for each.
 
     Parameters
     ----------
-    n_states : int or "auto", default="auto"
-        Number of states. "auto" is the rule of Jebara, Kondor & Howard (2004), sec. 8.2: the largest n with
-        about ``zeta`` times as many parameters as observations, of each sequence in ``fit_each`` and of the sequence
-        of median length in ``fit``.
+    n_states : int, "auto", "aic" or "bic", default="auto"
+        Number of states. "aic" and "bic" fit 1, 2, ... states and keep the model with the lowest criterion; two in a
+        row that are no better are the end. "auto" is the rule of Jebara, Kondor & Howard (2004), sec. 8.2: the largest
+        n with about ``zeta`` times as many parameters as observations, of each sequence in ``fit_each`` and of the
+        sequence of median length in ``fit``.
     emission : str or leaf estimator, default="auto"
         Family of the observations: "categorical", "gaussian", "bernoulli", "poisson", "geometric", "exponential",
         "gamma", "dirichlet", "multinomial" or "vonmises"; "auto" is categorical for symbols, else gaussian. A leaf
@@ -70,13 +73,21 @@ class HMMEstimator(ModelEstimator):
         ``fit_each``. The default is theirs, 1e-3.
     zeta : float, default=0.1
         Parameters per observation in the "auto" rule.
+    max_states : int, default=20
+        Largest number of states that "aic" and "bic" try.
+    fixed : tuple of str, default=()
+        What EM leaves as it is in the first guess: "start", "transitions" (with stop probabilities), "emissions"
+        and "end".
+    callback : callable, optional
+        Called after each EM step with its number, the model (of several that are fitted together, the stack of those
+        that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
         Seed. Random numbers depend on it and, in ``fit_each``, on the content of each sequence, never on its place in
         the list; None counts as 0, so that fits are reproducible.
     n_jobs : int, optional
         Threads.
     verbose : int, default=0
-        Report EM steps.
+        1 reports runs and their outcome, 2 every step as well.
 
     Attributes
     ----------
@@ -87,6 +98,8 @@ class HMMEstimator(ModelEstimator):
     history_ : list of float
         Objective after each step, starting with that of the first guess: log-likelihood plus log prior of the
         pseudocounts. It never falls.
+    criterion_ : list of float
+        The criterion for 1, 2, ... states, if ``n_states`` names one.
 
     Examples
     --------
@@ -95,6 +108,9 @@ class HMMEstimator(ModelEstimator):
     >>> HMMEstimator(n_states=2, structure="left-right").fit(X).model_.viterbi(["aaab"])[0]
     array([0, 0, 0, 1], dtype=int32)
     """
+
+    kind = HMM
+    chosen = ("n_states", "max_states")
 
     def __init__(
         self,
@@ -111,6 +127,9 @@ class HMMEstimator(ModelEstimator):
         min_covar: float | None = None,
         relative_floor: float | None = None,
         zeta: float = 0.1,
+        max_states: int = 20,
+        fixed: Any = (),
+        callback: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -127,63 +146,14 @@ class HMMEstimator(ModelEstimator):
         self.min_covar = min_covar
         self.relative_floor = relative_floor
         self.zeta = zeta
+        self.max_states = max_states
+        self.fixed = fixed
+        self.callback = callback
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     # --- public
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit one model to all sequences.
-
-        Parameters
-        ----------
-        X : list of sequences, or 2-D array of univariate series
-        y : None
-            Ignored.
-        sample_weight : array of shape (n_objects,), optional
-            How often each object counts: a weight of two as the object given twice, zero as one left out.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        begin_fit(self, X, y)
-        emission, packed = self._begin(X, sample_weight)
-        n = self._states(emission, packed, float(quantiles(packed.lengths, packed.weights, 0.5)))
-        run = self._best(emission, packed, n, np.array([seed_of(self.random_state)], np.uint64), own=False)
-        self.model_, self.history_ = run.models[0], run.history
-        self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
-        warn_unconverged(run.converged, run.lost, self._limits(), "n_states")
-        warn_lone(run, ("state", "component"), self._limits())
-        return self
-
-    def fit_each(self, X: Any) -> list[HMM]:
-        """Return one model per sequence; each depends on its sequence alone (and the alphabet of all).
-
-        Emissions with ``estimate="map"`` whose prior is not given take it from all sequences, on which every model then
-        depends; give ``prior_mean`` and ``prior_scale`` for models that do not.
-        """
-        self._check_parameters()
-        emission, packed = self._begin(X)
-        self.check_each(packed)
-        lengths, which = np.unique(packed.lengths, return_inverse=True)
-        sizes = np.array([self._states(emission, packed, length) for length in lengths])[which]
-        keys = self._keys(packed)
-        models: list[Any] = [None] * packed.n_objects
-        converged, lost = np.ones(packed.n_objects, bool), np.zeros(packed.n_objects)
-        for n in np.unique(sizes):
-            group = np.flatnonzero(sizes == n)
-            if self.verbose:
-                report(f"HMMEstimator: fitting {len(group)} models of {n} states")
-            run = self._best(emission, packed.take(group), int(n), keys[group], own=True)
-            converged[group], lost[group] = run.converged, run.lost
-            warn_lone(run, ("state", "component"), self._limits(), group)
-            for i, model in zip(group, run.models, strict=True):
-                models[i] = model
-        warn_unconverged(converged, lost, self._limits(), "n_states")
-        return models
 
     def check_each(self, packed: Packed) -> None:
         """Raise where the emissions cannot be fitted to an object alone; a given first guess needs none."""
@@ -220,12 +190,13 @@ class HMMEstimator(ModelEstimator):
 
     def _check_parameters(self) -> None:
         who = "HMMEstimator"
-        if self.n_states != "auto":
+        if isinstance(self.n_states, str):
+            check_option(self.n_states, ("auto", *CRITERIA), "n_states", who)
+        else:
             check_int(self.n_states, "n_states", who, 1)
-        for name, minimum in (("n_init", 1), ("max_iter", 0)):
-            check_int(getattr(self, name), name, who, minimum)
-        for name in ("tol", "pseudocount"):
-            check_number(getattr(self, name), name, who)
+        super()._check_parameters()
+        check_int(self.max_states, "max_states", who, 1)
+        check_number(self.pseudocount, "pseudocount", who)
         check_number(self.zeta, "zeta", who, exclusive=True)
         check_option(self.structure, ("ergodic", "left-right"), "structure", who)
         if self.ending is not None:
@@ -285,7 +256,7 @@ class HMMEstimator(ModelEstimator):
         given = isinstance(self.emission, LeafEstimator)
         return pack_for_start(self.init, emission, X) if given else self.init.pack(X)
 
-    def _states(self, emission: Any, packed: Packed, length: float) -> int:
+    def _states(self, packed: Packed, length: float) -> int:
         if isinstance(self.init, HMM):
             if self.n_states not in ("auto", self.init.n_states):
                 raise ValueError(
@@ -294,7 +265,7 @@ class HMMEstimator(ModelEstimator):
                 )
             return self.init.n_states
         if self.n_states == "auto":
-            return states_by_length(length, emission.n_free(packed), self.zeta)
+            return states_by_length(length, self.emission.n_free(packed), self.zeta)
         return int(self.n_states)
 
     # --- EM
@@ -303,13 +274,36 @@ class HMMEstimator(ModelEstimator):
         """Return the keys of the objects' random numbers; none are drawn for a model to start from."""
         if isinstance(self.init, HMM):
             return np.zeros(packed.n_objects, np.uint64)
-        return keys_of(seed_of(self.random_state), unit_free_digests(packed))
+        return super()._keys(packed)
 
-    def _limits(self) -> Limits:
-        return Limits("HMMEstimator", self.max_iter, self.tol, self.verbose)
+    def _ready(self, X: Any, own: bool, sample_weight: Any = None) -> tuple[EMEstimator, Packed]:
+        emission, packed = self._begin(X, sample_weight)
+        if own:
+            self.check_each(packed)
+        inner = copy.copy(self)
+        inner.__dict__.update({"emission": emission, **dict.fromkeys(FLOORS)})
+        return inner, packed
 
-    def _best(self, emission: LeafEstimator, packed: Packed, n: int, keys: Keys, own: bool) -> Run:
-        """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
+    def _runs(self, own: bool) -> int:
+        return 1 if isinstance(self.init, HMM) else self.n_init
+
+    def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
+        """Return the best of ``n_init`` runs of EM, chosen for each model; own models of one size are run together."""
+        if not own:
+            return super()._best(packed, keys, own)
+        lengths, which = np.unique(packed.lengths, return_inverse=True)
+        sizes = np.array([self._states(packed, length) for length in lengths])[which]
+        run = finished([None] * packed.n_objects)
+        for n in np.unique(sizes):
+            group = np.flatnonzero(sizes == n)
+            if self.verbose:
+                report(f"HMMEstimator: fitting {len(group)} models of {n} states")
+            run = replaced(run, group, super()._best(packed.take(group), keys[group], own))
+        return run
+
+    def _problem(self, packed: Packed, own: bool) -> Problem:
+        emission: LeafEstimator = self.emission
+        n = self._states(packed, float(quantiles(packed.lengths, packed.weights, 0.5)))
 
         def guess(part: Packed, some: Restarts, each: bool) -> First:
             return First(self._guess(Plan(part, n, self.structure, each, some.keys), emission.bounded(part, each)))
@@ -320,7 +314,7 @@ class HMMEstimator(ModelEstimator):
                 lambda model, part: expected(model, part, n_jobs=self.n_jobs),
                 lambda statistics: self._maximize(batch.estimator, statistics),
                 self._log_prob,
-                lambda model: self._log_prior(batch.estimator, model),
+                lambda model: self._prior(batch.estimator, model),
                 batch.drop if each else None,
                 at_floor=(lambda model: batch.estimator.at_floor(model.emissions)) if emission.collapses else None,
                 counts=lambda statistics: emission.counts(emission_blocks(statistics), statistics.model.emissions),
@@ -329,9 +323,15 @@ class HMMEstimator(ModelEstimator):
                 ),
             )
 
-        problem = Problem(packed, steps, guess, n, n * n + numbers_in(emission.reference(packed, n, own=False)))
-        once = isinstance(self.init, HMM)
-        return best_start(problem, self._limits(), 1 if once else self.n_init, keys, own)
+        return Problem(packed, steps, guess, n, n * n + numbers_in(emission.reference(packed, n, own=False)))
+
+    def _fixable(self) -> list[Any]:
+        return ["start", "transitions", "emissions", "end"]
+
+    def _keep(self, old: HMM, new: HMM) -> HMM:
+        """Return a new model with the fixed parameters of an old one; stop probabilities are part of transitions."""
+        fixed = {*self.fixed, *(("stop",) if "transitions" in self.fixed else ())}
+        return HMM._restore(*(getattr(old if name in fixed else new, name) for name in HMM._fields))
 
     def _guess(self, plan: Plan, emission: LeafEstimator) -> HMM:
         if isinstance(self.init, HMM):
@@ -353,7 +353,7 @@ class HMMEstimator(ModelEstimator):
         evidence = model.emissions.evidence(packed)
         return core.log_prob(model.chains(), evidence, packed.offsets, n_jobs=self.n_jobs, own=bool(model.shape))
 
-    def _log_prior(self, emission: LeafEstimator, model: HMM) -> Floats:
+    def _prior(self, emission: LeafEstimator, model: HMM) -> Floats:
         """Return the log prior (batch) of pseudocounts on allowed start, transition, stop and emission parameters."""
         prior = emission.log_prior(model.emissions) + log_pseudocounts(model.start, self.pseudocount)
         prior = prior + log_pseudocounts(model.transitions, self.pseudocount, 2)
@@ -376,13 +376,3 @@ class HMMEstimator(ModelEstimator):
             end = expected_rows(model.end, statistics["end"], added)
         emissions = emission.maximize_blocks(emission_blocks(statistics), model.emissions)
         return HMM._restore(start, steps, emissions, end, stop)
-
-
-def states_by_length(length: float, symbols: int, zeta: float = 0.1) -> int:
-    r"""Return the number of states for a sequence of given length.
-
-    .. math:: n = \left\lfloor \tfrac12 \left(\sqrt{m^2 + 4(L\zeta + m + 1)} - m\right) \right\rfloor + 1
-
-    The root of :math:`(n - 1)(n + m + 1) = L \zeta` (Jebara, Kondor & Howard 2004, sec. 8.2), at least two.
-    """
-    return int((math.sqrt(symbols**2 + 4.0 * (length * zeta + symbols + 1)) - symbols) / 2.0) + 1

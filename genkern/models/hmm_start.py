@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,16 @@ def allowed(structure: str, n: int) -> tuple[Floats, Floats]:
     start = np.zeros(n)
     start[0] = 1.0
     return start, np.eye(n) + np.eye(n, k=1)
+
+
+def states_by_length(length: float, symbols: int, zeta: float = 0.1) -> int:
+    r"""Return the number of states for a sequence of given length.
+
+    .. math:: n = \left\lfloor \tfrac12 \left(\sqrt{m^2 + 4(L\zeta + m + 1)} - m\right) \right\rfloor + 1
+
+    The root of :math:`(n - 1)(n + m + 1) = L \zeta` (Jebara, Kondor & Howard 2004, sec. 8.2), at least two.
+    """
+    return int((math.sqrt(symbols**2 + 4.0 * (length * zeta + symbols + 1)) - symbols) / 2.0) + 1
 
 
 def check_start(model: HMM, structure: str, ending: str | None) -> None:

@@ -66,13 +66,19 @@ class LDSEstimator(EMEstimator):
     stable : bool, default=False
         Keep the spectral radius of A below one. Where the M-step leads out of the stable systems, it goes as far as
         they reach, or to the shrunk target if that is better, so that the objective still does not fall.
+    fixed : tuple of str, default=()
+        What EM leaves as it is in the first guess: fields of the system, such as "transition"
+        or "obs_cov".
+    callback : callable, optional
+        Called after each EM step with its number, the model (of several that are fitted together, the stack of those
+        that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
         Seed of restarts. Random numbers depend on it and, in ``fit_each``, on the content of each series, never on its
         place in the list; None counts as 0, so that fits are reproducible.
     n_jobs : int, optional
         Threads.
     verbose : int, default=0
-        Report EM steps.
+        1 reports runs and their outcome, 2 every step as well.
 
     Attributes
     ----------
@@ -124,6 +130,8 @@ class LDSEstimator(EMEstimator):
         state_variance: float = 1.0,
         obs_variance: float | None = None,
         stable: bool = False,
+        fixed: Any = (),
+        callback: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -141,6 +149,8 @@ class LDSEstimator(EMEstimator):
         self.state_variance = state_variance
         self.obs_variance = obs_variance
         self.stable = stable
+        self.fixed = fixed
+        self.callback = callback
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -66,8 +66,16 @@ class LinearGaussianNetEstimator(NetEstimator):
     tol : float, default=1e-5
         EM stops when a step gains less than this per row, and all further ones together, by the pace of the
         last, would gain less than ten times this. Zero runs all steps.
+    fixed : tuple of str, default=()
+        What EM leaves as it is in the first guess: nodes, whose regressions on their parents
+        are kept.
+    callback : callable, optional
+        Called after each EM step with its number, the model (of several that are fitted together, the stack of those
+        that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
         Seed of the first guesses of weights that touch hidden nodes; None counts as 0.
+    verbose : int, default=0
+        1 reports runs and their outcome, 2 every step as well.
 
     Attributes
     ----------
@@ -115,7 +123,10 @@ class LinearGaussianNetEstimator(NetEstimator):
         n_init: int = 1,
         max_iter: int = 1000,
         tol: float = 1e-5,
+        fixed: Any = (),
+        callback: Any = None,
         random_state: Any = None,
+        verbose: int = 0,
     ):
         self.structure = structure
         self.dims = dims
@@ -128,7 +139,10 @@ class LinearGaussianNetEstimator(NetEstimator):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.fixed = fixed
+        self.callback = callback
         self.random_state = random_state
+        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

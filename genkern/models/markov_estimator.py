@@ -51,6 +51,13 @@ class MarkovChainEstimator(ChainEstimator):
     tol : float, default=1e-5
         EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
         last, would gain less than ten times this. Zero runs all steps.
+    fixed : tuple of str, default=()
+        What EM leaves as it is in the first guess: "start" and "transitions".
+    callback : callable, optional
+        Called after each EM step with its number, the model (of several that are fitted together, the stack of those
+        that have not converged) and the objective. If it returns True, the run ends there.
+    verbose : int, default=0
+        1 reports runs and their outcome, 2 every step as well.
 
     Attributes
     ----------
@@ -90,6 +97,9 @@ class MarkovChainEstimator(ChainEstimator):
         unknown: str | None = None,
         max_iter: int = 1000,
         tol: float = 1e-5,
+        fixed: Any = (),
+        callback: Any = None,
+        verbose: int = 0,
     ):
         self.order = order
         self.alphabet = alphabet
@@ -100,6 +110,9 @@ class MarkovChainEstimator(ChainEstimator):
         self.unknown = unknown
         self.max_iter = max_iter
         self.tol = tol
+        self.fixed = fixed
+        self.callback = callback
+        self.verbose = verbose
 
     def _reference(self, alphabet: Alphabet, packed: Packed) -> MarkovChain:
         check_bool(self.stationary, "stationary", "MarkovChainEstimator")
@@ -131,8 +144,15 @@ class PeriodicChainEstimator(ChainEstimator):
     tol : float, default=1e-5
         EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
         last, would gain less than ten times this. Zero runs all steps.
+    fixed : tuple of str, default=()
+        What EM leaves as it is in the first guess: "phases", "start" and "transitions".
+    callback : callable, optional
+        Called after each EM step with its number, the model (of several that are fitted together, the stack of those
+        that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
         Seed of the first guesses; None counts as 0, so that fits are reproducible.
+    verbose : int, default=0
+        1 reports runs and their outcome, 2 every step as well.
 
     Attributes
     ----------
@@ -173,7 +193,10 @@ class PeriodicChainEstimator(ChainEstimator):
         n_init: int = 1,
         max_iter: int = 1000,
         tol: float = 1e-5,
+        fixed: Any = (),
+        callback: Any = None,
         random_state: Any = None,
+        verbose: int = 0,
     ):
         self.order = order
         self.period = period
@@ -185,7 +208,10 @@ class PeriodicChainEstimator(ChainEstimator):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.fixed = fixed
+        self.callback = callback
         self.random_state = random_state
+        self.verbose = verbose
 
     def _n_tables(self, packed: Packed) -> int:
         return check_int(self.period, "period", "PeriodicChainEstimator", 1)
@@ -222,7 +248,7 @@ class PositionalChainEstimator(ChainEstimator):
         Number k of symbols on which the next one depends.
     length : int, optional
         Number L of positions, above k; the default is the length of the longest sequence given to ``fit``.
-    alphabet, pseudocount, backoff, missing, unknown, max_iter, tol
+    alphabet, pseudocount, backoff, missing, unknown, max_iter, tol, fixed, callback, verbose
         As of ``MarkovChainEstimator``; pseudocounts and lower orders are those of each position.
 
     Attributes
@@ -254,6 +280,9 @@ class PositionalChainEstimator(ChainEstimator):
         unknown: str | None = None,
         max_iter: int = 1000,
         tol: float = 1e-5,
+        fixed: Any = (),
+        callback: Any = None,
+        verbose: int = 0,
     ):
         self.order = order
         self.length = length
@@ -264,6 +293,9 @@ class PositionalChainEstimator(ChainEstimator):
         self.unknown = unknown
         self.max_iter = max_iter
         self.tol = tol
+        self.fixed = fixed
+        self.callback = callback
+        self.verbose = verbose
 
     def resolve(self, X: Any) -> ChainEstimator:
         """Return the estimator with the alphabet and the length of all of X."""

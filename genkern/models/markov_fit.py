@@ -67,7 +67,7 @@ class ChainEstimator(EMEstimator):
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the run of the model of all sequences, or of own ones: in closed form where all symbols are known."""
         reference = self._checked_reference(packed, packed.n_objects if own else 1)
-        todo = self._needs_em(reference, packed)
+        todo = self._needs_em(reference, packed) | bool(self.fixed)
         if own or not todo.any():
             run = self._counted(reference, packed, own)
             if own and todo.any():
@@ -94,6 +94,9 @@ class ChainEstimator(EMEstimator):
 
     # --- EM
 
+    def _fixable(self) -> list[Any]:
+        return [name for name in self.kind._fields if name in ("phases", "start", "transitions")]
+
     def _runs(self, own: bool) -> int:
         return 1 if own else self.n_init  # that of a single sequence draws no random numbers
 
@@ -114,7 +117,8 @@ class ChainEstimator(EMEstimator):
         """Return a first guess some steps on, and the lower orders by then."""
         centre: Laws | None = None
         for _ in range(REFINEMENTS):
-            model, centre = maximize(expected(model, packed), self._smoothing())
+            new, centre = maximize(expected(model, packed), self._smoothing())
+            model = self._keep(model, new)
         return model, centre
 
     # --- what they share

@@ -11,12 +11,13 @@ from sklearn.utils import get_tags
 
 from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics
+from genkern.models.chosen import by_criterion
 from genkern.models.em import Steps, expected
 from genkern.models.em_estimator import EMEstimator
 from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import Batch, LeafEstimator
 from genkern.models.mixture import Mixture, component_blocks
-from genkern.models.mixture_start import divide, is_symbols
+from genkern.models.mixture_start import divide, is_symbols, refuse_few
 from genkern.models.restarts import First, Problem, Restarts, numbers_in
 from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
 from genkern.models.value import rebatch
@@ -37,8 +38,8 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of components.
+    n_components : int, "aic" or "bic", default=2
+        Number of components. "aic" and "bic" fit 1, 2, ... and keep the lowest; two in a row no better are the end.
     component : str or leaf estimator, default="auto"
         Family of the components: "categorical", "gaussian", "poisson" or another short name; "auto" is categorical for
         symbols, else gaussian. A leaf estimator such as ``GaussianEstimator("full")`` owns its floors and priors.
@@ -59,13 +60,20 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
         for vectors, and random weights for symbols, which have no distances. A ``Mixture`` is started from as it is.
         A point has a share in every cluster, by its distance from their centres relative to the mean distance from a
         point to its own, over all channels: few points in many channels start with almost equal shares.
+    max_components : int, default=20
+        Largest number of components that "aic" and "bic" try.
+    fixed : tuple of str, default=()
+        What EM leaves as it is in the first guess: "weights" and "components".
+    callback : callable, optional
+        Called after each EM step with its number, the model (of several that are fitted together, the stack of those
+        that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
         Seed. Random numbers depend on it and, in ``fit_each``, on the content of each bag, never on its place in the
         list; None counts as 0, so that fits are reproducible.
     n_jobs : int, optional
         Threads.
     verbose : int, default=0
-        Report EM steps.
+        1 reports runs and their outcome, 2 every step as well.
 
     Attributes
     ----------
@@ -76,6 +84,8 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
     history_ : list of float
         Objective after each step, starting with that of the first guess: log-likelihood plus log priors. It never
         falls.
+    criterion_ : list of float
+        The criterion for 1, 2, ... components, if ``n_components`` names one.
 
     Notes
     -----
@@ -96,11 +106,12 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
 
     kind = Mixture
     smaller = "n_components"
+    chosen = ("n_components", "max_components")
     places = ("component",)
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | str = 2,
         component: Any = "auto",
         *,
         n_init: int = 1,
@@ -108,6 +119,9 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
         tol: float = 1e-5,
         pseudocount: float = 0.01,
         init: Any = "auto",
+        max_components: int = 20,
+        fixed: Any = (),
+        callback: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -119,6 +133,9 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
         self.tol = tol
         self.pseudocount = pseudocount
         self.init = init
+        self.max_components = max_components
+        self.fixed = fixed
+        self.callback = callback
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -162,7 +179,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
     def inside_em(self, packed: Packed) -> MixtureEstimator:
         """Return the estimator with the components' estimator as EM uses it."""
         self._check_parameters()
-        return clone(self).set_params(component=self._component_for(packed).inside_em(packed))
+        return self._with(component=self._component_for(packed).inside_em(packed))
 
     def bounded(self, packed: Packed, own: bool) -> Self:
         """Return the estimator with the bounds of its components."""
@@ -242,7 +259,9 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
     def _check_parameters(self) -> None:
         who = "MixtureEstimator"
         super()._check_parameters()
-        check_int(self.n_components, "n_components", who, 1)
+        for name in ("n_components", "max_components"):
+            if not by_criterion(getattr(self, name)):
+                check_int(getattr(self, name), name, who, 1)
         check_number(self.pseudocount, "pseudocount", who)
         if not isinstance(self.init, Mixture):
             check_option(self.init, INITS, "init", who)
@@ -253,7 +272,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
             )
 
     def _size(self) -> int:
-        return int(self.n_components)
+        return check_int(self.n_components, "n_components", "MixtureEstimator, of hidden states,", 1)
 
     def _component_for(self, X: Any) -> LeafEstimator:
         """Return the leaf estimator of the components for the objects."""
@@ -278,23 +297,12 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
             raise ValueError(f"MixtureEstimator: give 'component', an estimator of {type(leaf.components).__name__}.")
         return EMISSIONS[name]().shaped(leaf.components)
 
-    def _refuse_few(self, packed: Packed, own: bool) -> None:
-        """Raise if there are fewer points than components."""
-        lengths = packed.lengths if own else np.array([packed.n_points])
-        few = np.flatnonzero(lengths < self.n_components)
-        if len(few):
-            what = f"object {few[0]} has" if own else "the objects have"
-            raise ValueError(
-                f"MixtureEstimator: {what} {lengths[few[0]]} sample(s), fewer than n_components={self.n_components}. "
-                "Lower n_components, or join small bags."
-            )
-
     # --- EM
 
     def _ready(self, X: Any, own: bool, sample_weight: Any = None) -> tuple[EMEstimator, Packed]:
         packed = weighted(self.pack(X), sample_weight, "MixtureEstimator")
         inner = self.inside_em(packed)
-        self._refuse_few(packed, own)
+        refuse_few(packed, self._size(), own)
         return inner, packed
 
     def _runs(self, own: bool) -> int:

@@ -80,13 +80,19 @@ class SwitchingLDSEstimator(EMEstimator):
         that are fitted.
     stable : bool, default=False
         Keep the spectral radius of every A below one, as ``LDSEstimator`` does.
+    fixed : tuple of str, default=()
+        What EM leaves as it is in the first guess: "start", "transitions", "systems", and fields
+        of all systems, such as "observation".
+    callback : callable, optional
+        Called after each EM step with its number, the model (of several that are fitted together, the stack of those
+        that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
         Seed of the clustering. Random numbers depend on it and, in ``fit_each``, on the content of each series, never
         on its place in the list; None counts as 0, so that fits are reproducible.
     n_jobs : int, optional
         Threads.
     verbose : int, default=0
-        Report EM steps.
+        1 reports runs and their outcome, 2 every step as well.
 
     Attributes
     ----------
@@ -140,6 +146,8 @@ class SwitchingLDSEstimator(EMEstimator):
         state_variance: float = 1.0,
         obs_variance: float | None = None,
         stable: bool = False,
+        fixed: Any = (),
+        callback: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -159,6 +167,8 @@ class SwitchingLDSEstimator(EMEstimator):
         self.state_variance = state_variance
         self.obs_variance = obs_variance
         self.stable = stable
+        self.fixed = fixed
+        self.callback = callback
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
