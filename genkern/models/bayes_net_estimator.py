@@ -45,6 +45,8 @@ class BayesNetEstimator(NetEstimator):
         The mode of the posterior under a Dirichlet prior with parameters 1 + pseudocount on every row of a table;
         maximum likelihood, for which ``pseudocount`` is ignored; or the posterior predictive distribution under that
         prior, which adds 1 + pseudocount to every count and needs complete data.
+    init : BayesNet, optional
+        A network for EM to start from, once; in ``fit_each`` also one for each object, as a list or a stack.
     n_init : int, default=1
         Restarts from different first guesses if there are hidden nodes; the best is kept.
     max_iter : int, default=1000
@@ -97,6 +99,7 @@ class BayesNetEstimator(NetEstimator):
         observed: Any = None,
         pseudocount: float = 0.01,
         estimate: str = "map",
+        init: Any = None,
         n_init: int = 1,
         max_iter: int = 1000,
         tol: float = 1e-5,
@@ -111,6 +114,7 @@ class BayesNetEstimator(NetEstimator):
         self.observed = observed
         self.pseudocount = pseudocount
         self.estimate = estimate
+        self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -177,6 +181,8 @@ class BayesNetEstimator(NetEstimator):
                 "BayesNetEstimator: estimate='predictive' averages over the posterior, which has no closed form with "
                 "hidden nodes or missing entries. Use estimate='map'."
             )
+        if self._given is not None:
+            return self._given_to(packed, own)
         starts = offsets_of_tables(graph)
         weights = np.ones((len(keys), starts[-1]))
         hidden = set(graph.hidden)

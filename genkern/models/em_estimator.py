@@ -64,6 +64,28 @@ class EMEstimator(ModelEstimator):
                     f"{type(self).__name__}: 'fixed' names {name!r}; what can be kept is {', '.join(map(repr, names))}."
                 )
 
+    @property
+    def _given(self) -> Any:
+        """The model to start from, or a stack of one for each object; None without."""
+        if isinstance(self.init, list | tuple) and self.init and all(isinstance(one, self.kind) for one in self.init):
+            return self.kind.stack(list(self.init))
+        return self.init if isinstance(self.init, self.kind) else None
+
+    @property
+    def _example(self) -> Any:
+        """The model to start from, or the first of a stack, which shows the form of all; None without."""
+        given = self._given
+        return given[0] if given is not None and given.shape else given
+
+    def _given_to(self, packed: Packed, own: bool) -> Any:
+        """Return the model to start from, or a stack of one for each object, refusing what is neither."""
+        given, n = self._given, packed.n_objects
+        if given.shape not in (((), (n,)) if own else ((),)):
+            wanted = f"one model, or one for each of {n} objects" if own else "one model (one for each is for fit_each)"
+            raise ValueError(f"{type(self).__name__}: 'init' must be {wanted}. Got a stack of {given.shape}.")
+        # One model taken as often as there are objects: the same as a stack of so many, but faster.
+        return self.kind.stack([given])[np.zeros(n, np.int64)] if own and not given.shape else given
+
     def _fixable(self) -> list[Any]:
         """Return the names that ``fixed`` may have: by default, the fields of the model."""
         return list(self.kind._fields)
@@ -164,8 +186,13 @@ class EMEstimator(ModelEstimator):
         return self._run(packed, keys, own, self._limits(), self._runs(own))
 
     def _run(self, packed: Packed, keys: Keys, own: bool, limits: Limits, runs: int) -> Run:
-        problem = self._problem(packed, own)
-        return best_start(problem._replace(keep=self._keep if self.fixed else None), limits, runs, keys, own)
+        problem = self._problem(packed, own)._replace(keep=self._keep if self.fixed else None)
+        run = best_start(problem, limits, runs, keys, own)
+        if not self.fixed or self._given is None:
+            return run
+        given = self._given_to(packed, own)  # to the last bit, whatever the units that EM works in
+        pairs = zip(given.unstack() if own else [given], run.models, strict=True)
+        return run._replace(models=[self._keep(old, new) for old, new in pairs])
 
     def _limits(self) -> Limits:
         return Limits(type(self).__name__, self.max_iter, self.tol, self.verbose, self.callback)

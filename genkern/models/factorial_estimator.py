@@ -47,6 +47,9 @@ class FactorialHMMEstimator(EMEstimator):
         on the likelihood.
     covariance : {"diagonal", "isotropic", "full"}, default="diagonal"
         Form of the noise covariance.
+    init : FactorialHMM, optional
+        A model to start from, once, whose form of the noise is kept; in ``fit_each`` also one for each series, as a
+        list or a stack. Noises below the floor are raised to it. The default is random.
     n_init : int, default=5
         Restarts from different first guesses; the best is kept. There are many local maxima, more of them with more
         chains and states. A first guess has almost equal states: the mean of the data plus small random numbers.
@@ -110,6 +113,7 @@ class FactorialHMMEstimator(EMEstimator):
         e_step: str = "exact",
         *,
         covariance: str = "diagonal",
+        init: Any = None,
         n_init: int = 5,
         max_iter: int = 1000,
         tol: float = 1e-5,
@@ -126,6 +130,7 @@ class FactorialHMMEstimator(EMEstimator):
         self.n_chains = n_chains
         self.e_step = e_step
         self.covariance = covariance
+        self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -169,7 +174,8 @@ class FactorialHMMEstimator(EMEstimator):
 
     def pack(self, X: Any) -> Packed:
         """Encode raw series."""
-        return pack_series(X, "FactorialHMMEstimator")
+        width = None if self._example is None else self._example.means[0].shape[-1]
+        return pack_series(X, "FactorialHMMEstimator", n_channels=width)
 
     # --- what is to be fitted
 
@@ -177,10 +183,14 @@ class FactorialHMMEstimator(EMEstimator):
         who = "FactorialHMMEstimator"
         check_option(self.e_step, E_STEPS, "e_step", who)
         check_option(self.covariance, COVARIANCES, "covariance", who)
-        for name, minimum in (("n_init", 1), ("max_iter", 0)):
-            check_int(getattr(self, name), name, who, minimum)
-        for name in ("tol", "pseudocount", "min_covar", "relative_floor"):
+        super()._check_parameters()
+        for name in ("pseudocount", "min_covar", "relative_floor"):
             check_number(getattr(self, name), name, who)
+        if self.init is not None and (self._example is None or self._example.n_states != self._sizes()):
+            raise ValueError(
+                f"{who}: 'init' must be None, or a FactorialHMM with chains of {self._sizes()} states. Got "
+                f"{self.init!r:.80}."
+            )
         states = int(np.prod([float(k) for k in self._sizes()]))
         if self.e_step == "exact" and states > MAX_STATES:
             raise ValueError(
@@ -206,8 +216,9 @@ class FactorialHMMEstimator(EMEstimator):
     def _problem(self, packed: Packed, own: bool) -> Problem:
         """Return the problem in standard units."""
         refuse_unseen(packed, own, "FactorialHMMEstimator")
-        packed, units = standardise(packed, own, "FactorialHMMEstimator", common=self.covariance == "isotropic")
+        packed, units = standardise(packed, own, "FactorialHMMEstimator", common=self._form() == "isotropic")
         floors = units.floors(self.min_covar, self.relative_floor)
+        given = None if self._given is None else self._standard(self._given_to(packed, own), units, floors, own)
 
         sizes, d = self._sizes(), packed.values.shape[1]
 
@@ -218,6 +229,8 @@ class FactorialHMMEstimator(EMEstimator):
             return _Climb(self, lows(part, each), each).steps()
 
         def guess(part: Packed, restarts: Restarts, each: bool) -> First:
+            if given is not None:
+                return First(given)
             return First(factorial_guess(sizes, self.covariance, lows(part, each), each, restarts.keys))
 
         width = int(np.prod(sizes)) if self.e_step == "exact" else sum(sizes)
@@ -230,6 +243,24 @@ class FactorialHMMEstimator(EMEstimator):
             lambda models, places: _rescaled(models, units.of(places)),
             units.shift(),
         )
+
+    def _runs(self, own: bool) -> int:
+        return self.n_init if self._given is None else 1
+
+    def _form(self) -> str:
+        return self.covariance if self._example is None else str(self._example.covariance_type)
+
+    def _standard(self, given: FactorialHMM, units: Units, floors: Floats, own: bool) -> FactorialHMM:
+        """Return models to start from in standard units, with noises raised to the floors."""
+        inverse = units._replace(mean=-units.mean / units.unit, unit=1.0 / units.unit)
+        stack = _rescaled(given if own else FactorialHMM.stack([given]), inverse)
+        if "cov" in self.fixed:
+            return stack if own else stack[0]
+        form, cov = stack.covariance_type, stack.cov
+        full = cov if form == "full" else np.broadcast_to(cov[..., None], floors.shape) if form == "isotropic" else cov
+        full = full if form == "full" else full[..., None] * np.eye(floors.shape[1])
+        raised = FactorialHMM._restore(stack.starts, stack.transitions, stack.means, shaped(full, form, floors))
+        return raised if own else raised[0]
 
     def _log_prior(self, model: FactorialHMM) -> Floats:
         """Return the log prior (batch) of the pseudocounts."""

@@ -42,6 +42,10 @@ class NetEstimator(EMEstimator):
         return new._restore(*{**fields, "values": np.where(kept, old.values, new.values)}.values())
 
     @abstractmethod
+    def _full_graph(self) -> Graph:
+        """Return the graph with the sizes of all nodes."""
+
+    @abstractmethod
     def _law_sizes(self, model: Any) -> list[int]:
         """Return how many of the ``values`` of a network belong to the law of each node."""
 
@@ -73,10 +77,16 @@ class NetEstimator(EMEstimator):
 
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM; complete data need one step, and no restarts."""
-        limits = self._limits()
+        limits, graph, example = self._limits(), self._full_graph(), self._example
+        if self.init is not None and (example is None or example.graph != graph):
+            raise ValueError(
+                f"{type(self).__name__}: 'init' must be None, or a {self.kind.__name__} of the same structure and "
+                f"sizes, {graph}. Got {self.init if example is None else example.graph!r:.200}."
+            )
         warn_unseen(packed, own, type(self).__name__, "its law is what EM makes of the first guess")
         if self.hidden or np.isnan(packed.values).any():
-            runs = self.n_init if self.hidden else 1  # restarts differ in what touches hidden nodes
+            # Restarts differ in what touches hidden nodes.
+            runs = self.n_init if self.hidden and self._given is None else 1
             return self._run(packed, keys, own, limits, runs)
         run = self._run(packed, keys, own, limits._replace(max_iter=1, tol=0.0), 1)
         return run._replace(converged=np.ones_like(run.converged))

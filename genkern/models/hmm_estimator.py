@@ -61,7 +61,8 @@ class HMMEstimator(EMEstimator):
     init : {"auto", "random", "segmental", "kmeans"} or HMM, default="auto"
         First guess. "segmental" cuts every sequence into n equal parts, "kmeans" clusters vectors, "random" assigns
         at random. "auto" is segmental for left-right models, kmeans for vectors and random for symbols. An HMM also
-        says how many states there are, what they emit and whether sequences end; other parameters must not disagree.
+        says how many states there are, what they emit and whether sequences end; other parameters must not disagree;
+        in ``fit_each`` there may be one for each sequence, as a list or a stack.
     structure : {"ergodic", "left-right"}, default="ergodic"
         Left-right models start in state 0 and stay or go on by one.
     ending : {None, "stop", "end"}, default=None
@@ -157,7 +158,7 @@ class HMMEstimator(EMEstimator):
 
     def check_each(self, packed: Packed) -> None:
         """Raise where the emissions cannot be fitted to an object alone; a given first guess needs none."""
-        if not isinstance(self.init, HMM):
+        if self._example is None:
             self._begin(packed)[0].check_each(packed)
 
     def maximize(self, statistics: Statistics) -> HMM:
@@ -172,7 +173,7 @@ class HMMEstimator(EMEstimator):
 
     def resolve(self, X: Any) -> HMMEstimator:
         """Return an estimator that fits parts of X as it would fit the whole (same alphabet)."""
-        if isinstance(self.init, HMM):
+        if self._example is not None:
             return clone(self)
         emission, packed = self._begin(X)
         return clone(self).set_params(emission=emission.resolve(packed), **dict.fromkeys(FLOORS))
@@ -201,7 +202,7 @@ class HMMEstimator(EMEstimator):
         check_option(self.structure, ("ergodic", "left-right"), "structure", who)
         if self.ending is not None:
             check_option(self.ending, ("stop", "end"), "ending", who)
-        if not isinstance(self.init, HMM):
+        if self._example is None:
             check_option(self.init, INITS, "init", who)
 
     def _begin(self, X: Any, sample_weight: Any = None) -> tuple[LeafEstimator, Packed]:
@@ -217,12 +218,12 @@ class HMMEstimator(EMEstimator):
                 raise ValueError(f"HMMEstimator: '{name}' belongs to the emission estimator; set it there.")
             return self.emission
         name = check_option(self.emission, ("auto", *FAMILIES), "emission", "HMMEstimator")
-        if name == "auto" and isinstance(self.init, HMM):
-            return self._emission_of(self.init)
+        if name == "auto" and self._example is not None:
+            return self._emission_of(self._example)
         if name == "auto":
             name = "categorical" if kind_of(X, "HMMEstimator") == "symbols" else "gaussian"
         emission = self._named_emission(name)
-        return emission.shaped(self.init.emissions) if isinstance(self.init, HMM) else emission
+        return emission.shaped(self._example.emissions) if self._example is not None else emission
 
     def _named_emission(self, name: str) -> LeafEstimator:
         if name == "categorical":
@@ -244,26 +245,28 @@ class HMMEstimator(EMEstimator):
 
     def _pack(self, emission: LeafEstimator, X: Any) -> Packed:
         """Encode X, with the alphabet of the model to start from if there is one."""
-        if not isinstance(self.init, HMM):
+        if self._example is None:
             return emission.pack_sequences(X)
-        check_start(self.init, self.structure, self.ending)
-        family = self.init.emissions.family_name
+        given, example = self._given, self._example
+        for model in given.unstack() if given.shape else [given]:
+            check_start(model, self.structure, self.ending)
+        family = example.emissions.family_name
         if family is not None and not isinstance(emission, FAMILIES[family]):
             raise ValueError(
-                f"HMMEstimator: 'init' has emissions {self.init.emissions!r}, and 'emission' is {self.emission!r}. "
+                f"HMMEstimator: 'init' has emissions {example.emissions!r}, and 'emission' is {self.emission!r}. "
                 "Make them agree, or leave emission='auto'."
             )
-        given = isinstance(self.emission, LeafEstimator)
-        return pack_for_start(self.init, emission, X) if given else self.init.pack(X)
+        named = not isinstance(self.emission, LeafEstimator)
+        return example.pack(X) if named else pack_for_start(example, emission, X)
 
     def _states(self, packed: Packed, length: float) -> int:
-        if isinstance(self.init, HMM):
-            if self.n_states not in ("auto", self.init.n_states):
+        if self._example is not None:
+            if self.n_states not in ("auto", self._example.n_states):
                 raise ValueError(
-                    f"HMMEstimator: 'init' has {self.init.n_states} states and n_states is {self.n_states}; make them "
-                    "agree, or leave n_states='auto'."
+                    f"HMMEstimator: 'init' has {self._example.n_states} states and n_states is {self.n_states}; make "
+                    "them agree, or leave n_states='auto'."
                 )
-            return self.init.n_states
+            return int(self._example.n_states)
         if self.n_states == "auto":
             return states_by_length(length, self.emission.n_free(packed), self.zeta)
         return int(self.n_states)
@@ -272,7 +275,7 @@ class HMMEstimator(EMEstimator):
 
     def _keys(self, packed: Packed) -> Keys:
         """Return the keys of the objects' random numbers; none are drawn for a model to start from."""
-        if isinstance(self.init, HMM):
+        if self._example is not None:
             return np.zeros(packed.n_objects, np.uint64)
         return super()._keys(packed)
 
@@ -285,7 +288,7 @@ class HMMEstimator(EMEstimator):
         return inner, packed
 
     def _runs(self, own: bool) -> int:
-        return 1 if isinstance(self.init, HMM) else self.n_init
+        return 1 if self._example is not None else self.n_init
 
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model; own models of one size are run together."""
@@ -334,9 +337,10 @@ class HMMEstimator(EMEstimator):
         return HMM._restore(*(getattr(old if name in fixed else new, name) for name in HMM._fields))
 
     def _guess(self, plan: Plan, emission: LeafEstimator) -> HMM:
-        if isinstance(self.init, HMM):
-            # One model taken as often as there are objects: the same as a stack of so many, but faster.
-            model = HMM.stack([self.init])[np.zeros(plan.packed.n_objects, np.int64)] if plan.own else self.init
+        if self._example is not None:
+            model: HMM = self._given_to(plan.packed, plan.own)
+            if "emissions" in self.fixed:
+                return model
             fields = {name: getattr(model, name) for name in model._fields}
             # EM keeps to the floor, and could only fall from a model below it.
             return HMM._restore(*{**fields, "emissions": emission.raised(model.emissions)}.values())

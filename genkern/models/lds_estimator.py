@@ -18,7 +18,7 @@ from genkern.models.lds_units import UNSEEN, check_rules, raw_rules, refuse_low,
 from genkern.models.restarts import First, Problem, Restarts, numbers_in, place_in
 from genkern.models.units import Units, standardise, warn_unseen
 from genkern.objects import Packed, pack_series
-from genkern.validation import check_bool, check_int, check_number, check_option
+from genkern.validation import check_bool, check_int, check_option
 
 INITS = ("subspace", "pca")
 
@@ -40,7 +40,8 @@ class LDSEstimator(EMEstimator):
         Form of the observation noise R. The others are full.
     init : {"subspace", "pca"} or LDS, default="subspace"
         First guess: from the block Hankel matrix of autocovariances, from principal components (n_states not above the
-        number of channels), or a system, whose forms of covariances are kept.
+        number of channels), or a system, whose forms of covariances are kept; in ``fit_each`` also one for each
+        series, as a list or a stack.
     n_init : int, default=1
         Runs; those after the first start from random changes of the first guess, and the best is kept.
     max_iter : int, default=500
@@ -157,7 +158,7 @@ class LDSEstimator(EMEstimator):
 
     def pack(self, X: Any) -> Packed:
         """Encode raw series."""
-        width = self.init.n_channels if isinstance(self.init, LDS) else None
+        width = None if self._example is None else self._example.n_channels
         return pack_series(X, "LDSEstimator", n_channels=width)
 
     def maximize(self, statistics: Statistics) -> LDS:
@@ -173,23 +174,20 @@ class LDSEstimator(EMEstimator):
     def _check_parameters(self) -> None:
         check_int(self.n_states, "n_states", "LDSEstimator", 1)
         check_option(self.covariance, COVARIANCES, "covariance", "LDSEstimator")
-        check_int(self.n_init, "n_init", "LDSEstimator", 1)
+        super()._check_parameters()
         for name in ("stable", "offset"):
             check_bool(getattr(self, name), name, "LDSEstimator")
-        check_int(self.max_iter, "max_iter", "LDSEstimator", 0)
-        check_number(self.tol, "tol", "LDSEstimator")
         check_rules(self, "LDSEstimator")
-        if isinstance(self.init, LDS):
-            self._check_start(self.init)
+        if self._given is not None:
+            self._check_start(self._given)
         else:
             check_option(self.init, INITS, "init", "LDSEstimator")
 
     def _check_start(self, model: LDS) -> None:
         """Raise for a system from which EM under these rules could only fall."""
-        if model.shape or model.n_states != self.n_states:
+        if model.n_states != self.n_states:
             raise ValueError(
-                f"LDSEstimator: 'init' must be one system with n_states={self.n_states} states. Got batch "
-                f"{model.shape}, {model.n_states} states."
+                f"LDSEstimator: 'init' must be a system with n_states={self.n_states} states. Got {model.n_states}."
             )
         radius = float(np.abs(np.linalg.eigvals(model.transition)).max())
         if self.stable and radius > BOUND * (1.0 + 1e-9):
@@ -202,7 +200,7 @@ class LDSEstimator(EMEstimator):
 
     def _problem(self, packed: Packed, own: bool) -> Problem:
         """Return the problem in standard units."""
-        form = form_of(self.init.obs_cov, 0) if isinstance(self.init, LDS) else self.covariance
+        form = self.covariance if self._example is None else form_of(self._example.obs_cov, 0)
         packed, units = standardise(packed, own, "LDSEstimator", centred=bool(self.offset), common=form == "isotropic")
         warn_unseen(packed, own, "LDSEstimator", UNSEEN)
         rules = rules_of(self, units, self.pseudocount)
@@ -245,9 +243,10 @@ class LDSEstimator(EMEstimator):
 
     def _guess(self, packed: Packed, units: Units, rules: Rules, own: bool) -> LDS:
         """Return the first guess in standard units."""
-        if not isinstance(self.init, LDS):
+        if self._given is None:
             return first_guess(packed, self.n_states, self.init, self.covariance, rules, own)
-        guess = LDS.stack([self.init] * len(units.unit))
+        given = self._given_to(packed, own)
+        guess = given if own else LDS.stack([given])
         guess = rescaled(guess, 1.0 / units.unit, -units.mean / units.unit)
         refuse_low(guess, rules, self)
         return guess if own else guess[0]

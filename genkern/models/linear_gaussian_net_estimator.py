@@ -59,6 +59,8 @@ class LinearGaussianNetEstimator(NetEstimator):
     ridge : float, default=0.0
         Precision :math:`\rho` of a normal prior :math:`N(0, Q_v / \rho)` on each column of the weights. Zero is maximum
         likelihood, with the smallest weights where parents are collinear.
+    init : LinearGaussianNet, optional
+        A network for EM to start from, once; in ``fit_each`` also one for each object, as a list or a stack.
     n_init : int, default=1
         Restarts from different first guesses if there are hidden nodes; the best is kept.
     max_iter : int, default=1000
@@ -120,6 +122,7 @@ class LinearGaussianNetEstimator(NetEstimator):
         min_covar: float = 0.0,
         relative_floor: float = 1e-3,
         ridge: float = 0.0,
+        init: Any = None,
         n_init: int = 1,
         max_iter: int = 1000,
         tol: float = 1e-5,
@@ -136,6 +139,7 @@ class LinearGaussianNetEstimator(NetEstimator):
         self.min_covar = min_covar
         self.relative_floor = relative_floor
         self.ridge = ridge
+        self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -180,7 +184,11 @@ class LinearGaussianNetEstimator(NetEstimator):
         packed, units = standardise(packed, own, "LinearGaussianNetEstimator")
         scales = self._scales(units)
 
+        given = None if self._given is None else self._standard(self._given_to(packed, own), units, scales.floors, own)
+
         def guess(part: Packed, restarts: Restarts, each: bool) -> First:
+            if given is not None:
+                return First(given)
             stack = self._first(restarts.keys, scales.floors)
             return First(stack if each else stack[0])
 
@@ -191,6 +199,18 @@ class LinearGaussianNetEstimator(NetEstimator):
             restore=lambda models, places: _rescaled(models, units.of(places)),
             shift=units.shift(),
         )
+
+    def _standard(self, given: LinearGaussianNet, units: Units, floors: Floats, own: bool) -> LinearGaussianNet:
+        """Return networks to start from in standard units, with noises raised to the floors."""
+        inverse = units._replace(mean=-units.mean / units.unit, unit=1.0 / units.unit)
+        stack = _rescaled(given if own else LinearGaussianNet.stack([given]), inverse)
+        pieces = []
+        for name, part, diagonal in zip(stack.graph.names, stack.parts(), stack.diagonal):
+            low = np.zeros_like(floors) if name in self.fixed else floors
+            noise = shaped(part.noise_cov, "diagonal" if diagonal else "full", low[:, part.own])
+            pieces += [part.coefficients.reshape(len(stack), -1), noise.reshape(len(stack), -1)]
+        raised = LinearGaussianNet._restore(stack.graph, stack.diagonal, np.concatenate(pieces, axis=1))
+        return raised if own else raised[0]
 
     def _scaled_steps(self, scales: Scales) -> Steps:
         """Return the steps of one run; floors and ridges of own networks leave with them."""

@@ -51,6 +51,8 @@ class MarkovChainEstimator(ChainEstimator):
     tol : float, default=1e-5
         EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
         last, would gain less than ten times this. Zero runs all steps.
+    init : MarkovChain, optional
+        A chain for EM to start from; in ``fit_each`` also one for each sequence, as a list or a stack.
     fixed : tuple of str, default=()
         What EM leaves as it is in the first guess: "start" and "transitions".
     callback : callable, optional
@@ -97,6 +99,7 @@ class MarkovChainEstimator(ChainEstimator):
         unknown: str | None = None,
         max_iter: int = 1000,
         tol: float = 1e-5,
+        init: Any = None,
         fixed: Any = (),
         callback: Any = None,
         verbose: int = 0,
@@ -110,6 +113,7 @@ class MarkovChainEstimator(ChainEstimator):
         self.unknown = unknown
         self.max_iter = max_iter
         self.tol = tol
+        self.init = init
         self.fixed = fixed
         self.callback = callback
         self.verbose = verbose
@@ -144,6 +148,8 @@ class PeriodicChainEstimator(ChainEstimator):
     tol : float, default=1e-5
         EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
         last, would gain less than ten times this. Zero runs all steps.
+    init : PeriodicChain, optional
+        A chain for EM to start from; in ``fit_each`` also one for each sequence, as a list or a stack.
     fixed : tuple of str, default=()
         What EM leaves as it is in the first guess: "phases", "start" and "transitions".
     callback : callable, optional
@@ -193,6 +199,7 @@ class PeriodicChainEstimator(ChainEstimator):
         n_init: int = 1,
         max_iter: int = 1000,
         tol: float = 1e-5,
+        init: Any = None,
         fixed: Any = (),
         callback: Any = None,
         random_state: Any = None,
@@ -208,6 +215,7 @@ class PeriodicChainEstimator(ChainEstimator):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.init = init
         self.fixed = fixed
         self.callback = callback
         self.random_state = random_state
@@ -248,7 +256,7 @@ class PositionalChainEstimator(ChainEstimator):
         Number k of symbols on which the next one depends.
     length : int, optional
         Number L of positions, above k; the default is the length of the longest sequence given to ``fit``.
-    alphabet, pseudocount, backoff, missing, unknown, max_iter, tol, fixed, callback, verbose
+    alphabet, pseudocount, backoff, missing, unknown, max_iter, tol, init, fixed, callback, verbose
         As of ``MarkovChainEstimator``; pseudocounts and lower orders are those of each position.
 
     Attributes
@@ -280,6 +288,7 @@ class PositionalChainEstimator(ChainEstimator):
         unknown: str | None = None,
         max_iter: int = 1000,
         tol: float = 1e-5,
+        init: Any = None,
         fixed: Any = (),
         callback: Any = None,
         verbose: int = 0,
@@ -293,6 +302,7 @@ class PositionalChainEstimator(ChainEstimator):
         self.unknown = unknown
         self.max_iter = max_iter
         self.tol = tol
+        self.init = init
         self.fixed = fixed
         self.callback = callback
         self.verbose = verbose

@@ -48,7 +48,8 @@ class ChainEstimator(EMEstimator):
 
     def pack(self, X: Any) -> Packed:
         """Encode symbols with the given or the inferred alphabet."""
-        return pack_symbols(X, self.alphabet, type(self).__name__, self.missing, self.unknown)
+        alphabet = self.alphabet if self.alphabet is not None or self._example is None else self._example.alphabet
+        return pack_symbols(X, alphabet, type(self).__name__, self.missing, self.unknown)
 
     def resolve(self, X: Any) -> ChainEstimator:
         """Return the estimator with the alphabet of all of X."""
@@ -67,7 +68,7 @@ class ChainEstimator(EMEstimator):
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the run of the model of all sequences, or of own ones: in closed form where all symbols are known."""
         reference = self._checked_reference(packed, packed.n_objects if own else 1)
-        todo = self._needs_em(reference, packed) | bool(self.fixed)
+        todo = self._needs_em(reference, packed) | (bool(self.fixed) or self.init is not None)
         if own or not todo.any():
             run = self._counted(reference, packed, own)
             if own and todo.any():
@@ -98,10 +99,13 @@ class ChainEstimator(EMEstimator):
         return [name for name in self.kind._fields if name in ("phases", "start", "transitions")]
 
     def _runs(self, own: bool) -> int:
-        return 1 if own else self.n_init  # that of a single sequence draws no random numbers
+        return 1 if own or self._given is not None else self.n_init  # that of a single sequence draws no random numbers
 
     def _problem(self, packed: Packed, own: bool) -> Problem:
         def guess(part: Packed, restarts: Restarts, each: bool) -> First:
+            if self._given is not None:
+                given = self._given_to(part, each)
+                return First(given, maximize(expected(given, part), self._smoothing())[1])
             model, centre = self._guess(part, restarts, each)
             return First(*((model, None) if centre is None else self._refine(model, part)))
 
@@ -139,7 +143,17 @@ class ChainEstimator(EMEstimator):
                 f"{who}: order {self.order} over {alphabet.size} symbols needs {size:.3g} transition probabilities in "
                 f"{models} models, more than {LARGEST_TABLES}. Lower the order, or fit fewer objects at a time."
             )
-        return self._reference(alphabet, packed)
+        reference, example = self._reference(alphabet, packed), self._example
+        if self.init is not None and (
+            example is None
+            or example.transitions.shape != reference.transitions.shape
+            or not alphabet.same_codes(example.alphabet)
+        ):
+            raise ValueError(
+                f"{who}: 'init' must be None, or a chain of the same form and alphabet as {reference!r}. Got "
+                f"{self.init!r:.120}."
+            )
+        return reference
 
     def _n_tables(self, packed: Packed) -> int:
         """Return the number of tables of transitions."""

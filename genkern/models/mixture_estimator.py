@@ -57,7 +57,8 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
         likelihood. Weights (and probabilities of symbols) that are zero in an ``init`` stay zero.
     init : {"auto", "kmeans", "random"} or Mixture, default="auto"
         First guess: clusters of points, or the assignment of each point to the nearest of random ones. "auto" is kmeans
-        for vectors, and random weights for symbols, which have no distances. A ``Mixture`` is started from as it is.
+        for vectors, and random weights for symbols, which have no distances. A ``Mixture`` is started from as it is;
+        in ``fit_each`` there may be one for each bag, as a list or a stack.
         A point has a share in every cluster, by its distance from their centres relative to the mean distance from a
         point to its own, over all channels: few points in many channels start with almost equal shares.
     max_components : int, default=20
@@ -144,7 +145,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
 
     def check_each(self, packed: Packed) -> None:
         """Raise where the components cannot be fitted to an object alone; a given first guess needs none."""
-        if not isinstance(self.init, Mixture):
+        if self._example is None:
             self._component_for(packed).check_each(packed)
 
     def maximize(self, statistics: Statistics) -> Mixture:
@@ -172,7 +173,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
     def _family(self, X: Any) -> Any:
         """Return what encodes points: the model to start from, or the components' estimator."""
         self._check_parameters()
-        return self.init if isinstance(self.init, Mixture) else self._component_for(X)
+        return self._example if self._example is not None else self._component_for(X)
 
     # --- as the emissions of a latent model
 
@@ -263,12 +264,12 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
             if not by_criterion(getattr(self, name)):
                 check_int(getattr(self, name), name, who, 1)
         check_number(self.pseudocount, "pseudocount", who)
-        if not isinstance(self.init, Mixture):
+        if self._example is None:
             check_option(self.init, INITS, "init", who)
-        elif self.init.shape or self.init.n_components != self.n_components:
+        elif self._example.n_components != self.n_components:
             raise ValueError(
-                f"MixtureEstimator: 'init' must be one mixture of n_components={self.n_components} components. Got "
-                f"{self.init.n_components} in a batch {self.init.shape}."
+                f"MixtureEstimator: 'init' must be a mixture of n_components={self.n_components} components. Got "
+                f"{self._example.n_components}."
             )
 
     def _size(self) -> int:
@@ -281,12 +282,12 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
         if isinstance(self.component, LeafEstimator):
             return self.component
         name = check_option(self.component, ("auto", *EMISSIONS), "component", "MixtureEstimator")
-        if name == "auto" and isinstance(self.init, Mixture):
-            return self._component_of(self.init)
+        if name == "auto" and self._example is not None:
+            return self._component_of(self._example)
         if name == "auto":
             name = "categorical" if kind_of(X, "MixtureEstimator") == "symbols" else "gaussian"
         component: LeafEstimator = EMISSIONS[name]()
-        return component.shaped(self.init.components) if isinstance(self.init, Mixture) else component
+        return component.shaped(self._example.components) if self._example is not None else component
 
     def _component_of(self, leaf: Mixture) -> LeafEstimator:
         """Return the leaf estimator for the components of a mixture."""
@@ -306,7 +307,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
         return inner, packed
 
     def _runs(self, own: bool) -> int:
-        return 1 if isinstance(self.init, Mixture) else self.n_init
+        return 1 if self._example is not None else self.n_init
 
     def _problem(self, packed: Packed, own: bool) -> Problem:
         windows = packed.alphabet is not None and packed.values.ndim == 2
@@ -342,9 +343,11 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
 
     def _start(self, packed: Packed, keys: Keys, own: bool) -> Mixture:
         """Return the mixture, or the stack of own mixtures, from which EM starts."""
-        if isinstance(self.init, Mixture):
+        if self._example is not None:
             # EM keeps to the floor, and could only fall from a model below it.
-            given = Mixture.stack([self.init] * packed.n_objects) if own else self.init
+            given: Mixture = self._given_to(packed, own)
+            if "components" in self.fixed:
+                return given
             return rebatch(self.raised(rebatch(given, (*given.shape, 1))), given.shape)
         stack = self._divided(packed, point_weights(packed), own, keys)
         return stack[:, 0] if own else stack[0]

@@ -52,7 +52,8 @@ class SwitchingLDSEstimator(EMEstimator):
         Form of the observation noise R. The others are full.
     init : "segments" or SwitchingLDS, default="segments"
         First guess: one system is fitted to everything, its smoothed states are clustered by their local dynamics, and
-        the regimes fitted to the clusters; or a model, whose forms of covariances are kept.
+        the regimes fitted to the clusters; or a model, whose forms of covariances are kept; in ``fit_each`` also
+        one for each series, as a list or a stack.
     n_init : int, default=3
         Runs; those after the first cluster windows of other widths from other centres, and the best bound is kept. A
         model as first guess is run once.
@@ -210,39 +211,38 @@ class SwitchingLDSEstimator(EMEstimator):
 
     def pack(self, X: Any) -> Packed:
         """Encode raw series."""
-        width = self.init.n_channels if isinstance(self.init, SwitchingLDS) else None
+        width = None if self._example is None else self._example.n_channels
         return pack_series(X, "SwitchingLDSEstimator", n_channels=width)
 
     # --- parameters
 
     def _check_parameters(self) -> None:
         who = "SwitchingLDSEstimator"
-        for name in ("n_regimes", "n_states", "n_init"):
+        super()._check_parameters()
+        for name in ("n_regimes", "n_states"):
             check_int(getattr(self, name), name, who, 1)
-        check_int(self.max_iter, "max_iter", who, 0)
         check_option(self.covariance, COVARIANCES, "covariance", who)
         for name in ("stable", "offset"):
             check_bool(getattr(self, name), name, who)
-        for name in ("tol", "pseudocount"):
-            check_number(getattr(self, name), name, who)
+        check_number(self.pseudocount, "pseudocount", who)
         check_rules(self, who, "noise_pseudocount")
         if self.relative_floor == 0.0:
             raise ValueError(
                 f"{who}: 'relative_floor' must be positive, as the mean field needs inverses of covariances. Got 0; "
                 "use a small number such as 1e-8."
             )
-        if isinstance(self.init, SwitchingLDS):
-            self._check_start(self.init)
+        if self._given is not None:
+            self._check_start(self._given)
         else:
             check_option(self.init, ("segments",), "init", who)
 
     def _check_start(self, model: SwitchingLDS) -> None:
         """Raise for a model from which EM under these rules could only fall."""
         sizes = (model.n_regimes, model.n_states)
-        if model.shape or sizes != (self.n_regimes, self.n_states):
+        if sizes != (self.n_regimes, self.n_states):
             raise ValueError(
-                f"SwitchingLDSEstimator: 'init' must be one model with n_regimes={self.n_regimes} and "
-                f"n_states={self.n_states}. Got batch {model.shape}, {sizes[0]} regimes, {sizes[1]} states."
+                f"SwitchingLDSEstimator: 'init' must be a model with n_regimes={self.n_regimes} and "
+                f"n_states={self.n_states}. Got {sizes[0]} regimes, {sizes[1]} states."
             )
         radius = float(np.abs(np.linalg.eigvals(model.systems.transition)).max())
         if self.stable and radius > BOUND:
@@ -256,13 +256,19 @@ class SwitchingLDSEstimator(EMEstimator):
     def _fixable(self) -> list[Any]:
         return [*SwitchingLDS._fields, *LDS._fields]
 
+    def _keep(self, old: SwitchingLDS, new: SwitchingLDS) -> SwitchingLDS:
+        """Return a new model with the fixed parameters of an old one, which may be some of all systems."""
+        whole = super()._keep(old, new)
+        parts = (getattr((old if name in self.fixed else whole).systems, name) for name in LDS._fields)
+        return SwitchingLDS._restore(whole.start, whole.transitions, LDS._restore(*parts))
+
     def _runs(self, own: bool) -> int:
-        return 1 if isinstance(self.init, SwitchingLDS) or self.n_regimes == 1 else self.n_init
+        return 1 if self._given is not None or self.n_regimes == 1 else self.n_init
 
     def _problem(self, packed: Packed, own: bool) -> Problem:
         """Return the problem in standard units."""
-        given = isinstance(self.init, SwitchingLDS)
-        form = form_of(self.init.systems.obs_cov, 1) if given else self.covariance
+        given = self._given is not None
+        form = form_of(self._example.systems.obs_cov, 1) if given else self.covariance
         packed, units = standardise(
             packed, own, "SwitchingLDSEstimator", centred=bool(self.offset), common=form == "isotropic"
         )
@@ -271,7 +277,8 @@ class SwitchingLDSEstimator(EMEstimator):
             warn_unseen(packed, own, "SwitchingLDSEstimator", UNSEEN)
             pooled = None if given else self._pooled(packed, own)
         if given:
-            model = SwitchingLDS.stack([self.init] * len(units.unit))
+            model = self._given_to(packed, own)
+            model = model if own else SwitchingLDS.stack([model])
             model = _rescaled(model, 1.0 / units.unit, -units.mean / units.unit)
             refuse_low(model.systems, rules, self)
             first = model if own else model[0]
