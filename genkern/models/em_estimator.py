@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from genkern.models.base import Statistics
 from genkern.models.chosen import by_criterion, fit_chosen, fit_each_chosen
-from genkern.models.em import Limits, Run, Steps, expected, warn_unconverged
+from genkern.models.em import Limits, Run, Steps, expected, finished, replaced, warn_unconverged
 from genkern.models.estimator import ModelEstimator
 from genkern.models.restarts import First, Problem, Restarts, best_start, warn_lone
 from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
@@ -36,6 +37,7 @@ class EMEstimator(ModelEstimator):
     random_state: Any = None
     verbose: int = 0
     kind: ClassVar[type[Value]]  # of the models that are fitted
+    batched: ClassVar[bool] = True  # whether a stack of them treats each object under its own
     smaller: ClassVar[str] = "n_states"  # what to lower where EM is slow, for warnings
     chosen: ClassVar[tuple[str, str] | None] = None  # a size that may be "aic" or "bic", and the bound on it
     places: ClassVar[tuple[str, ...]] = ("state", "component")  # what a component's place is called in them
@@ -165,7 +167,7 @@ class EMEstimator(ModelEstimator):
             return fit_each_chosen(self, self.chosen, X)
         ready, packed = self._ready(X, True)
         ready.callback = self.callback
-        run = ready._best(packed, ready._keys(packed), own=True)
+        run = (ready._best if self.batched else ready._one_by_one)(packed, ready._keys(packed), own=True)
         if not run.stopped:
             warn_unconverged(run.converged, run.lost, self._limits(), self.smaller)
         warn_lone(run, self.places, self._limits(), np.arange(packed.n_objects))
@@ -184,6 +186,16 @@ class EMEstimator(ModelEstimator):
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, for one model of all objects or for own ones, chosen for each."""
         return self._run(packed, keys, own, self._limits(), self._runs(own))
+
+    def _one_by_one(self, packed: Packed, keys: Keys, own: bool) -> Run:
+        """Return the runs of own models, each by itself."""
+        run, given = finished([None] * packed.n_objects), self._given
+        for i in range(packed.n_objects):
+            one = copy.copy(self)
+            if given is not None:
+                one.init = self._given_to(packed, own)[i]
+            run = replaced(run, np.array([i]), one._best(packed.take([i]), keys[[i]], own=False))
+        return run
 
     def _run(self, packed: Packed, keys: Keys, own: bool, limits: Limits, runs: int) -> Run:
         problem = self._problem(packed, own)._replace(keep=self._keep if self.fixed else None)

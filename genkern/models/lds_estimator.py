@@ -187,7 +187,7 @@ class LDSEstimator(EMEstimator):
         """Raise for a system from which EM under these rules could only fall."""
         if model.n_states != self.n_states:
             raise ValueError(
-                f"LDSEstimator: 'init' must be a system with n_states={self.n_states} states. Got {model.n_states}."
+                f"LDSEstimator: 'init' must be one system with n_states={self.n_states} states. Got {model.n_states}."
             )
         radius = float(np.abs(np.linalg.eigvals(model.transition)).max())
         if self.stable and radius > BOUND * (1.0 + 1e-9):

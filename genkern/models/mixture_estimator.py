@@ -268,7 +268,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
             check_option(self.init, INITS, "init", who)
         elif self._example.n_components != self.n_components:
             raise ValueError(
-                f"MixtureEstimator: 'init' must be a mixture of n_components={self.n_components} components. Got "
+                f"MixtureEstimator: 'init' must be one mixture of n_components={self.n_components} components. Got "
                 f"{self._example.n_components}."
             )
 

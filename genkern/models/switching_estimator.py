@@ -241,7 +241,7 @@ class SwitchingLDSEstimator(EMEstimator):
         sizes = (model.n_regimes, model.n_states)
         if sizes != (self.n_regimes, self.n_states):
             raise ValueError(
-                f"SwitchingLDSEstimator: 'init' must be a model with n_regimes={self.n_regimes} and "
+                f"SwitchingLDSEstimator: 'init' must be one model with n_regimes={self.n_regimes} and "
                 f"n_states={self.n_states}. Got {sizes[0]} regimes, {sizes[1]} states."
             )
         radius = float(np.abs(np.linalg.eigvals(model.systems.transition)).max())
