@@ -7,7 +7,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from genkern.core import hmm as core
 from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics
 from genkern.models.categorical_estimator import CategoricalEstimator
@@ -17,6 +16,7 @@ from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import Batch, LeafEstimator, ModelEstimator
 from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm import HMM, emission_blocks
+from genkern.models.hmm_labels import Labels, check_states, expect, log_prob, read_states
 from genkern.models.hmm_start import Plan, check_start, first_guess, pack_for_start, states_by_length
 from genkern.models.mixture_estimator import MixtureEstimator
 from genkern.models.restarts import First, Problem, Restarts, best_start, numbers_in, warn_lone
@@ -139,7 +139,7 @@ class HMMEstimator(ModelEstimator):
 
     # --- public
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, states: Any = None) -> Self:
         """Fit one model to all sequences.
 
         Parameters
@@ -147,6 +147,9 @@ class HMMEstimator(ModelEstimator):
         X : list of sequences, or 2-D array of univariate series
         y : None
             Ignored.
+        states : list of integer arrays (T,), optional
+            What is known of the states, -1 where nothing is: EM sums over paths that agree with them, and counts where
+            all are known. They take the place of ``init`` by name, and "auto" then has as many states as they name.
 
         Returns
         -------
@@ -155,10 +158,12 @@ class HMMEstimator(ModelEstimator):
         self._check_parameters()
         begin_fit(self, X, y)
         emission, packed = self._begin(X)
-        if by_criterion(self.n_states):
+        labels = read_states(states, packed)
+        if by_criterion(self.n_states) and labels is None:
             return fit_chosen(self, "n_states", X, y, min(self.max_states, packed.n_points))
-        n = self._states(emission, packed, float(np.median(packed.lengths)))
-        run = self._best(emission, packed, n, np.array([seed_of(self.random_state)], np.uint64), own=False)
+        n = self._states(emission, packed, float(np.median(packed.lengths)), labels)
+        check_states(labels, packed, n)
+        run = self._best(emission, packed, n, np.array([seed_of(self.random_state)], np.uint64), False, labels)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
         warn_unconverged(run.converged, run.lost, self._limits(), "n_states")
@@ -295,7 +300,7 @@ class HMMEstimator(ModelEstimator):
         given = isinstance(self.emission, LeafEstimator)
         return pack_for_start(self.init, emission, X) if given else self.init.pack(X)
 
-    def _states(self, emission: Any, packed: Packed, length: float) -> int:
+    def _states(self, emission: Any, packed: Packed, length: float, labels: Labels = None) -> int:
         if isinstance(self.init, HMM):
             if self.n_states not in ("auto", self.init.n_states):
                 raise ValueError(
@@ -304,8 +309,9 @@ class HMMEstimator(ModelEstimator):
                 )
             return self.init.n_states
         if self.n_states == "auto":
-            return states_by_length(length, emission.n_free(packed), self.zeta)
-        return int(self.n_states)
+            known = 0 if labels is None else int(labels.max()) + 1
+            return known or states_by_length(length, emission.n_free(packed), self.zeta)
+        return check_int(self.n_states, "n_states", "HMMEstimator with known states", 1)
 
     # --- EM
 
@@ -318,18 +324,21 @@ class HMMEstimator(ModelEstimator):
     def _limits(self) -> Limits:
         return Limits("HMMEstimator", self.max_iter, self.tol, self.verbose)
 
-    def _best(self, emission: LeafEstimator, packed: Packed, n: int, keys: Keys, own: bool) -> Run:
+    def _best(
+        self, emission: LeafEstimator, packed: Packed, n: int, keys: Keys, own: bool, labels: Labels = None
+    ) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
 
         def guess(part: Packed, some: Restarts, each: bool) -> First:
-            return First(self._guess(Plan(part, n, self.structure, each, some.keys), emission.bounded(part, each)))
+            plan = Plan(part, n, self.structure, each, some.keys, labels)
+            return First(self._guess(plan, emission.bounded(part, each)))
 
         def steps(part: Packed, each: bool) -> Steps:
             batch = Batch(emission.bounded(part, each))
             return Steps(
-                lambda model, part: model.statistics(part, totals=not model.shape, n_jobs=self.n_jobs),
+                lambda model, part: expect(model, part, labels, self.n_jobs),
                 lambda statistics: self._maximize(batch.estimator, statistics),
-                self._log_prob,
+                lambda model, part: log_prob(model, part, labels, self.n_jobs),
                 lambda model: self._log_prior(batch.estimator, model),
                 batch.drop if each else None,
                 at_floor=(lambda model: batch.estimator.at_floor(model.emissions)) if emission.collapses else None,
@@ -357,11 +366,6 @@ class HMMEstimator(ModelEstimator):
         if init == "auto":
             init = "segmental" if self.structure == "left-right" else "kmeans" if numeric else "random"
         return first_guess(plan, emission, init, self.ending)
-
-    def _log_prob(self, model: HMM, packed: Packed) -> Floats:
-        """Return the log-likelihood of each object under the model, or under its own."""
-        evidence = model.emissions.evidence(packed)
-        return core.log_prob(model.chains(), evidence, packed.offsets, n_jobs=self.n_jobs, own=bool(model.shape))
 
     def _log_prior(self, emission: LeafEstimator, model: HMM) -> Floats:
         """Return the log prior (batch) of pseudocounts on allowed start, transition, stop and emission parameters."""
