@@ -106,6 +106,21 @@ def test_a_weight_is_how_often_an_object_is_given(name):
     assert any(a.shape != b.shape or not np.allclose(a, b) for a, b in zip(arrays(plain.model_), arrays(found.model_)))
 
 
+@pytest.mark.parametrize("known", [0.5, 1.0])
+def test_weights_count_known_states_too(known):
+    rng = np.random.default_rng(2)
+    states = [np.where(rng.random(len(x)) < known, rng.integers(0, 2, len(x)), -1) for x in SERIES]
+    often = [int(w) for w in WEIGHTS]
+    repeated = [[one for one, w in zip(every, often) for _ in range(w)] for every in (SERIES, states)]
+    estimator = g.HMMEstimator(2, **STEPS)
+    assert np.isfinite(clone(estimator).fit(SERIES, sample_weight=WEIGHTS, states=states).history_).all()
+    expected = clone(estimator).set_params(init=CHAIN).fit(repeated[0], states=repeated[1])
+    found = clone(estimator).set_params(init=CHAIN).fit(SERIES, sample_weight=WEIGHTS, states=states)
+    for got, wanted in zip(arrays(found.model_), arrays(expected.model_), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(found.history_, expected.history_, rtol=1e-10)
+
+
 def test_all_estimators_are_in_the_table():
     every = {
         name for name in dir(g) if isinstance(getattr(g, name), type) and issubclass(getattr(g, name), ModelEstimator)

@@ -16,7 +16,7 @@ from genkern.core.logs import long_masses, long_minus
 
 
 def filtered(chains: Chains, evidence: Evidence, offsets: Ints) -> tuple[Floats, Floats]:
-    """Return P(q_t | x_0 ... x_t) (N, n) and log P (n_objects,), both without end weights; log P is -inf where impossible."""
+    """Return P(q_t | x_0 ... x_t) (N, n) and log P (n_objects,), -inf where impossible; end weights are left out."""
     problem = as_problem(chains._replace(end=np.ones_like(chains.end)), evidence, offsets)
     states, log_prob = np.zeros((int(problem.offsets[-1]), problem.start.shape[1])), np.empty(len(problem.offsets) - 1)
     with np.errstate(all="ignore"):

@@ -111,12 +111,18 @@ class Model(Value, ABC):
         """Number of parameters that can be chosen freely.
 
         A row of probabilities has one less than it has entries that are not zero: what structure forbids does not
-        count, nor does what was estimated as zero. Covariances have those of their form. It is the dimension of the
+        count, nor does what was estimated as zero. Covariances have those of their form, and count once if those of all
+        states or components are equal to the last bit, as tied ones are. It is the dimension of the
         family of distributions, or a bound on it where parameters can move without changing the distribution: the basis
         of the hidden state of a linear system, the level shared out among factorial chains, tables of hidden nodes.
         """
         self._require_single("n_free_parameters")
-        return sum(n_free(block) for _, block in self.information([1]))
+        return sum(n_free(block) for _, block in self.information([1])) - self.n_tied
+
+    @property
+    def n_tied(self) -> int:
+        """Number of parameters that are others over again: one covariance of all members of a stack."""
+        return 0
 
     def aic(self, X: Any) -> float:
         r"""Return Akaike's criterion of the objects, :math:`2k - 2 \sum_i \log p(x_i)`; lower is better.

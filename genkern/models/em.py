@@ -219,7 +219,9 @@ def replaced(run: Run, places: NDArray[np.int64], part: Run) -> Run:
     return Run(models=models, history=history, lone=lone, stopped=stopped, **arrays)
 
 
-def warn_unconverged(converged: NDArray[np.bool_], lost: Floats, limits: Limits, size: str) -> None:
+def warn_unconverged(
+    converged: NDArray[np.bool_], lost: Floats, limits: Limits, size: str, stacklevel: int = 3
+) -> None:
     """Warn of models that a step made worse, and of others that did not converge, as in `Run`.
 
     ``size`` names the parameter that would make them smaller.
@@ -231,7 +233,7 @@ def warn_unconverged(converged: NDArray[np.bool_], lost: Floats, limits: Limits,
             f"to {lost.max():.3g} nats); they are left as they were before it. Look for values that are far from all "
             "others, or raise the floor of the variances.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
     slow = ~(converged | fallen)
     if not slow.any() or limits.tol == 0 or limits.max_iter == 0:
@@ -241,5 +243,5 @@ def warn_unconverged(converged: NDArray[np.bool_], lost: Floats, limits: Limits,
         f"(a step still gained more than tol={limits.tol:g} per observation). Raise max_iter, raise tol, or lower "
         f"{size}.",
         ConvergenceWarning,
-        stacklevel=3,
+        stacklevel=stacklevel,
     )

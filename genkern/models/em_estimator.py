@@ -97,8 +97,8 @@ class EMEstimator(ModelEstimator):
         kept = (getattr(old if name in self.fixed else new, name) for name in new._fields)
         return new._restore(*kept)
 
-    def _ready(self, X: Any, own: bool, sample_weight: Any = None) -> tuple[EMEstimator, Packed]:
-        """Return the estimator as it fits these objects, and the objects that count, encoded."""
+    def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
+        """Return the estimator as it fits these objects, of which something is known, and those that count, encoded."""
         return self, weighted(self.pack(X), sample_weight, type(self).__name__)
 
     def _problem(self, packed: Packed, own: bool) -> Problem:
@@ -146,18 +146,22 @@ class EMEstimator(ModelEstimator):
         -------
         self
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, known: Any = None) -> Self:
+        """Fit one model to all objects, of which something may be known that is otherwise hidden."""
         self._check_parameters()
         begin_fit(self, X, y)
-        if self.chosen is not None and by_criterion(getattr(self, self.chosen[0])):
+        if known is None and self.chosen is not None and by_criterion(getattr(self, self.chosen[0])):
             return fit_chosen(self, self.chosen, X, y, sample_weight)
-        ready, packed = self._ready(X, False, sample_weight)
+        ready, packed = self._ready(X, False, sample_weight, known)
         ready.callback = self.callback  # a clone has a copy, also of what it writes to
         run = ready._best(packed, np.array([seed_of(self.random_state)], np.uint64), own=False)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
         if not run.stopped:
-            warn_unconverged(run.converged, run.lost, self._limits(), self.smaller)
-        warn_lone(run, self.places, self._limits())
+            warn_unconverged(run.converged, run.lost, self._limits(), self.smaller, stacklevel=4)
+        warn_lone(run, self.places, self._limits(), stacklevel=4)
         return self
 
     def fit_each(self, X: Any) -> list[Any]:

@@ -27,7 +27,7 @@ class NetEstimator(EMEstimator):
     hidden: Any
     observed: Any
 
-    def _ready(self, X: Any, own: bool, sample_weight: Any = None) -> tuple[EMEstimator, Packed]:
+    def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
         resolved = self.resolve(X)
         return resolved, weighted(resolved.pack(X), sample_weight, type(self).__name__)
 

@@ -258,6 +258,11 @@ class HMM(HiddenPaths):
         return len(self.parameter_names)
 
     @property
+    def n_tied(self) -> int:
+        """Number of parameters of the emissions that are others over again."""
+        return self.emissions.n_tied
+
+    @property
     def parameter_names(self) -> list[str]:
         """Names such as ``start[0]``, ``transitions[0,1]``, ``emissions.probs[0,A]``, ``stop[0]``."""
         states = range(self.n_states)

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from genkern.core import hmm as core
-from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics
 from genkern.models.categorical_estimator import CategoricalEstimator
 from genkern.models.chosen import CRITERIA
-from genkern.models.em import Run, Steps, expected, finished, replaced
+from genkern.models.em import Run, Steps, finished, replaced
 from genkern.models.em_estimator import EMEstimator
 from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import Batch, LeafEstimator
 from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm import HMM, emission_blocks
+from genkern.models.hmm_labels import Labels, check_states, expect, log_prob, read_states
 from genkern.models.hmm_start import Plan, check_start, first_guess, pack_for_start, states_by_length
+from genkern.models.hmm_step import log_prior, maximize
 from genkern.models.mixture_estimator import MixtureEstimator
 from genkern.models.restarts import First, Problem, Restarts, numbers_in
 from genkern.models.streams import Keys
 from genkern.models.weights import quantiles, weighted
 from genkern.objects import Packed, kind_of
 from genkern.progress import report
-from genkern.validation import Floats, check_int, check_number, check_option
+from genkern.validation import check_int, check_number, check_option
 
 FAMILIES: dict[str, type[LeafEstimator]] = {**EMISSIONS, "mixture": MixtureEstimator}
 INITS = ("auto", "random", "segmental", "kmeans")
@@ -112,6 +112,7 @@ class HMMEstimator(EMEstimator):
 
     kind = HMM
     chosen = ("n_states", "max_states")
+    _labels: Labels = None  # states that are known, once there are objects
 
     def __init__(
         self,
@@ -156,6 +157,26 @@ class HMMEstimator(EMEstimator):
 
     # --- public
 
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, states: Any = None) -> Self:
+        """Fit one model to all sequences.
+
+        Parameters
+        ----------
+        X : list of sequences, or 2-D array of univariate series
+        y : None
+            Ignored.
+        sample_weight : array of shape (n_objects,), optional
+            How often each object counts: a weight of two as the object given twice, zero as one left out.
+        states : list of integer arrays (T,), optional
+            What is known of the states, -1 where nothing is: EM sums over paths that agree with them, and counts where
+            all are known. They take the place of ``init`` by name, and "auto" then has as many states as they name.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight, states)
+
     def check_each(self, packed: Packed) -> None:
         """Raise where the emissions cannot be fitted to an object alone; a given first guess needs none."""
         if self._example is None:
@@ -169,7 +190,7 @@ class HMMEstimator(EMEstimator):
         leaves these aside: ``estimator.bounded(estimator.pack(X), own=False).maximize`` is its very step.
         """
         summed = statistics if statistics.model.shape else statistics.total()
-        return self._maximize(self._emission_of(statistics.model), summed)
+        return maximize(summed, self._emission_of(statistics.model), self.pseudocount)
 
     def resolve(self, X: Any) -> HMMEstimator:
         """Return an estimator that fits parts of X as it would fit the whole (same alphabet)."""
@@ -205,10 +226,10 @@ class HMMEstimator(EMEstimator):
         if self._example is None:
             check_option(self.init, INITS, "init", who)
 
-    def _begin(self, X: Any, sample_weight: Any = None) -> tuple[LeafEstimator, Packed]:
-        """Return the leaf estimator as EM uses it, and the objects that count, encoded."""
+    def _begin(self, X: Any) -> tuple[LeafEstimator, Packed]:
+        """Return the leaf estimator as EM uses it, and the encoded objects."""
         emission = self._emission_for(X)
-        packed = weighted(self._pack(emission, X), sample_weight, "HMMEstimator")
+        packed = self._pack(emission, X)
         return emission.inside_em(packed), packed
 
     def _emission_for(self, X: Any) -> LeafEstimator:
@@ -268,8 +289,9 @@ class HMMEstimator(EMEstimator):
                 )
             return int(self._example.n_states)
         if self.n_states == "auto":
-            return states_by_length(length, self.emission.n_free(packed), self.zeta)
-        return int(self.n_states)
+            known = 0 if self._labels is None else int(self._labels.max()) + 1
+            return known or states_by_length(length, self.emission.n_free(packed), self.zeta)
+        return check_int(self.n_states, "n_states", "HMMEstimator with known states", 1)
 
     # --- EM
 
@@ -279,13 +301,25 @@ class HMMEstimator(EMEstimator):
             return np.zeros(packed.n_objects, np.uint64)
         return super()._keys(packed)
 
-    def _ready(self, X: Any, own: bool, sample_weight: Any = None) -> tuple[EMEstimator, Packed]:
-        emission, packed = self._begin(X, sample_weight)
+    def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
+        family = self._emission_for(X)
+        whole = self._pack(family, X)
+        packed = weighted(whole, sample_weight, "HMMEstimator")
         if own:
             self.check_each(packed)
-        inner = copy.copy(self)
-        inner.__dict__.update({"emission": emission, **dict.fromkeys(FLOORS)})
+        inner, labels = copy.copy(self), read_states(known, whole)
+        inner.__dict__.update({"emission": family.inside_em(packed), "_labels": labels, **dict.fromkeys(FLOORS)})
+        if labels is not None:
+            check_states(labels, whole, inner._states(packed, self._length(packed)))
+            inner._labels = (
+                labels if packed.weights is None else labels[np.repeat(np.asarray(sample_weight) > 0, whole.lengths)]
+            )
         return inner, packed
+
+    @staticmethod
+    def _length(packed: Packed) -> float:
+        """Return the median length."""
+        return float(quantiles(packed.lengths, packed.weights, 0.5))
 
     def _runs(self, own: bool) -> int:
         return 1 if self._example is not None else self.n_init
@@ -306,18 +340,19 @@ class HMMEstimator(EMEstimator):
 
     def _problem(self, packed: Packed, own: bool) -> Problem:
         emission: LeafEstimator = self.emission
-        n = self._states(packed, float(quantiles(packed.lengths, packed.weights, 0.5)))
+        n, labels = self._states(packed, self._length(packed)), self._labels
 
         def guess(part: Packed, some: Restarts, each: bool) -> First:
-            return First(self._guess(Plan(part, n, self.structure, each, some.keys), emission.bounded(part, each)))
+            plan = Plan(part, n, self.structure, each, some.keys, labels)
+            return First(self._guess(plan, emission.bounded(part, each)))
 
         def steps(part: Packed, each: bool) -> Steps:
             batch = Batch(emission.bounded(part, each))
             return Steps(
-                lambda model, part: expected(model, part, n_jobs=self.n_jobs),
-                lambda statistics: self._maximize(batch.estimator, statistics),
-                self._log_prob,
-                lambda model: self._prior(batch.estimator, model),
+                lambda model, part: expect(model, part, labels, self.n_jobs),
+                lambda statistics: maximize(statistics, batch.estimator, self.pseudocount),
+                lambda model, part: log_prob(model, part, labels, self.n_jobs),
+                lambda model: log_prior(model, batch.estimator, self.pseudocount),
                 batch.drop if each else None,
                 at_floor=(lambda model: batch.estimator.at_floor(model.emissions)) if emission.collapses else None,
                 counts=lambda statistics: emission.counts(emission_blocks(statistics), statistics.model.emissions),
@@ -351,32 +386,3 @@ class HMMEstimator(EMEstimator):
         if init == "auto":
             init = "segmental" if self.structure == "left-right" else "kmeans" if numeric else "random"
         return first_guess(plan, emission, init, self.ending)
-
-    def _log_prob(self, model: HMM, packed: Packed) -> Floats:
-        """Return the log-likelihood of each object under the model, or under its own."""
-        evidence = model.emissions.evidence(packed)
-        return core.log_prob(model.chains(), evidence, packed.offsets, n_jobs=self.n_jobs, own=bool(model.shape))
-
-    def _prior(self, emission: LeafEstimator, model: HMM) -> Floats:
-        """Return the log prior (batch) of pseudocounts on allowed start, transition, stop and emission parameters."""
-        prior = emission.log_prior(model.emissions) + log_pseudocounts(model.start, self.pseudocount)
-        prior = prior + log_pseudocounts(model.transitions, self.pseudocount, 2)
-        return prior if model.final is None else prior + log_pseudocounts(model.final, self.pseudocount)
-
-    def _maximize(self, emission: LeafEstimator, statistics: Statistics) -> HMM:
-        """Return the M-step's model, of the batch of the model that the statistics were taken under."""
-        model: HMM = statistics.model
-        added = np.full(model.n_states, float(self.pseudocount))  # the structure's zeros are the model's own
-        start = expected_rows(model.start, statistics["start"], added)
-        end = stop = None
-        if model.stop is None:
-            steps = expected_rows(model.transitions, statistics["transitions"], added)
-        else:
-            joint = np.concatenate([model.transitions, model.stop[..., None]], axis=-1)
-            raw = np.concatenate([statistics["transitions"], statistics["stop"][..., None]], axis=-1)
-            rows = expected_rows(joint, raw, np.append(added, self.pseudocount))
-            steps, stop = rows[..., :-1], rows[..., -1]
-        if model.end is not None:
-            end = expected_rows(model.end, statistics["end"], added)
-        emissions = emission.maximize_blocks(emission_blocks(statistics), model.emissions)
-        return HMM._restore(start, steps, emissions, end, stop)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from genkern.models.estimator import LeafEstimator, one_hot
 from genkern.models.hmm import HMM
-from genkern.models.mixture_start import ROUNDS, cluster, soften
+from genkern.models.mixture_start import ROUNDS, cluster, divide, soften
 from genkern.models.streams import Keys, derive, uniforms
 from genkern.models.value import Value
 from genkern.models.weights import counted, point_weights
@@ -24,11 +24,12 @@ SMOOTHING = 1.0  # added to every transition counted between labels: a first gue
 class Plan:
     """What a first guess needs to know: the data, the states, what may follow what, and keys of random numbers.
 
-    ``own`` asks for one model per object; there is one key per model.
+    ``own`` asks for one model per object; there is one key per model. ``labels`` (N,) are the states that are known.
     """
 
-    def __init__(self, packed: Packed, n: int, structure: str, own: bool, keys: Keys):
+    def __init__(self, packed: Packed, n: int, structure: str, own: bool, keys: Keys, labels: Any = None):
         self.packed, self.n, self.structure, self.own, self.keys = packed, n, structure, own, keys
+        self.labels = labels
         self.batch = (packed.n_objects,) if own else ()
         self.groups = packed.offsets if own else np.array([0, len(packed.values)])
 
@@ -98,12 +99,15 @@ def _form(value: Any) -> Any:
 
 
 def first_guess(plan: Plan, emission: LeafEstimator, init: str, ending: str | None) -> HMM:
-    """Return the HMM (or stack of own HMMs) from which EM starts."""
-    labels = None
-    if init != "random":
+    """Return the HMM (or stack of own HMMs) from which EM starts; labels, if there are any, tell more than ``init``."""
+    labels = plan.labels
+    if labels is None and init != "random":
         labels = _segments(plan) if init == "segmental" else _clusters(plan, emission)
     start_mask, step_mask = allowed(plan.structure, plan.n)
-    if labels is None:
+    if plan.labels is not None:
+        start, steps = _labelled_chain(plan, labels, start_mask, step_mask)
+        emissions = emission.guess(plan.packed, _known_shares(plan, emission) * counted(plan.packed), plan.own)
+    elif labels is None:
         start, steps = _random_chain(plan, start_mask, step_mask)
         emissions = _random_emissions(plan, emission)
     else:
@@ -142,16 +146,34 @@ def _softened(plan: Plan, emission: LeafEstimator, labels: NDArray[np.int64]) ->
     return soften(emission.standardized(plan.packed, plan.own).values, plan.groups, labels, plan.n)
 
 
+def _known_shares(plan: Plan, emission: LeafEstimator) -> Floats:
+    """Return shares (N, n) of states in points, given labels of some; the rest is divided among states without label.
+
+    Every state has one point more, made of all: one labelled point says nothing of a variance.
+    """
+    shares = one_hot(np.maximum(plan.labels, 0), plan.n) * (plan.labels >= 0)[:, None]
+    unseen = np.flatnonzero(shares.sum(axis=0) == 0)
+    rest = (plan.labels < 0).astype(np.float64)[:, None]
+    if len(unseen) and rest.any():
+        points = emission.standardized(plan.packed, plan.own)
+        shares[:, unseen] = divide(points, rest, plan.own, len(unseen), plan.keys, "kmeans")[:, 0]
+    return np.asarray(shares + 1.0 / len(shares))
+
+
 def _labelled_chain(
     plan: Plan, labels: NDArray[np.int64], start_mask: Floats, step_mask: Floats
 ) -> tuple[Floats, Floats]:
-    """Return start (batch, n) and transitions (batch, n, n) from smoothed counts of labels."""
+    """Return start (batch, n) and transitions (batch, n, n) from smoothed counts of labels; -1 counts for nothing."""
     n, packed = plan.n, plan.packed
     owner = np.arange(packed.n_objects) if plan.own else np.zeros(packed.n_objects, np.int64)
     rows = len(plan.keys)
+    begin = labels[packed.offsets[:-1]]
     often = None if packed.weights is None else point_weights(packed)[:, 0]
-    first = np.bincount(owner * n + labels[packed.offsets[:-1]], packed.weights, minlength=rows * n).reshape(rows, n)
-    inside = np.ones(len(labels), bool)
+    known = begin >= 0
+    weights = None if packed.weights is None else packed.weights[known]
+    first = np.bincount((owner * n + begin)[known], weights, rows * n).reshape(rows, n)
+    inside = labels >= 0
+    inside[1:] &= labels[:-1] >= 0
     inside[packed.offsets[:-1]] = False
     here = np.flatnonzero(inside)
     cells = (np.repeat(owner, packed.lengths)[here] * n + labels[here - 1]) * n + labels[here]

@@ -298,7 +298,9 @@ def _lone(steps: Steps, run: Run, packed: Packed, own: bool) -> list[list[Lone]]
     return found
 
 
-def warn_lone(run: Run, names: tuple[str, ...], limits: Limits, objects: NDArray[np.int64] | None = None) -> None:
+def warn_lone(
+    run: Run, names: tuple[str, ...], limits: Limits, objects: NDArray[np.int64] | None = None, stacklevel: int = 3
+) -> None:
     """Warn of collapsed components (see ``_lone``).
 
     ``names`` are those of a component's place, such as "state"; ``objects`` those that own models belong to.
@@ -318,5 +320,5 @@ def warn_lone(run: Run, names: tuple[str, ...], limits: Limits, objects: NDArray
         "prior (GaussianEstimator(estimate='map')).",
         ConvergenceWarning,
         [("one observation", limits.who)],
-        stacklevel=3,
+        stacklevel=stacklevel,
     )

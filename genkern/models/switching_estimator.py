@@ -204,9 +204,10 @@ class SwitchingLDSEstimator(EMEstimator):
         counts[counts[:, 0] == 0.0, 0] = 1.0  # where no series begins, the law of first states stays as it is
         every = np.arange(groups * S)
         rules = rules.of(every // S)
-        flat = LDS._restore(*(_flattened(getattr(model.systems, name), model.start.ndim) for name in LDS._fields))
+        fields = (getattr(model.systems, name) for name in LDS._fields)
+        flat = LDS._restore(*(field.reshape((-1, *field.shape[model.start.ndim :])) for field in fields))
         moments = Statistics(flat, statistics.log_prob, statistics.lengths, {**blocks, "counts": counts})
-        systems = maximize(moments, rules)  # what is fixed of them, the rules say
+        systems = maximize(moments, rules)
         return SwitchingLDS._restore(start, steps, systems[every.reshape(model.start.shape)])
 
     def pack(self, X: Any) -> Packed:
@@ -267,8 +268,8 @@ class SwitchingLDSEstimator(EMEstimator):
 
     def _problem(self, packed: Packed, own: bool) -> Problem:
         """Return the problem in standard units."""
-        given = self._given is not None
-        form = form_of(self._example.systems.obs_cov, 1) if given else self.covariance
+        given, example = self._given is not None, self._example
+        form = form_of(example.systems.obs_cov, 1) if given else self.covariance
         packed, units = standardise(
             packed, own, "SwitchingLDSEstimator", centred=bool(self.offset), common=form == "isotropic"
         )
@@ -343,8 +344,8 @@ class _Sweeps:
     def __init__(self, estimator: SwitchingLDSEstimator, rules: Rules, own: bool):
         self.estimator, self.rules, self.own, self.gamma = estimator, rules, own, None
         self.tol, self.n_jobs = estimator.tol, estimator.n_jobs
-        self.lengths: NDArray[np.int64]
 
+    lengths: NDArray[np.int64]
     gamma: Floats | None  # where the next sweeps begin
 
     def steps(self) -> Steps:
@@ -394,8 +395,3 @@ class _Sweeps:
         self.gamma = self.gamma[np.repeat(~leaving, self.lengths)]
         if self.own:
             self.rules = self.rules.of(~leaving)
-
-
-def _flattened(field: Floats, batch: int) -> Floats:
-    """Return a field of a stack with its batch axes made one."""
-    return field.reshape((-1, *field.shape[batch:]))
