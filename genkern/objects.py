@@ -44,11 +44,13 @@ class Packed(NamedTuple):
     values : (N,) int32 codes, or (N, d) float64 with NaN for missing; CSR rows (N, m) where a model takes sparse counts
     offsets : (n + 1,) int64
     alphabet : Alphabet of the codes, None for numbers
+    weights : (n,) float64, positive: how often each object counts in a fit; None is once
     """
 
     values: NDArray[Any]
     offsets: Ints
     alphabet: Alphabet | None = None
+    weights: Floats | None = None
 
     @property
     def n_objects(self) -> int:
@@ -72,14 +74,15 @@ class Packed(NamedTuple):
 
     def take(self, indices: Any) -> Packed:
         """Return the objects of an index array, mask or slice, in that order; those of a plain slice as views."""
+        weights = None if self.weights is None else self.weights[indices]
         if isinstance(indices, slice) and indices.step in (None, 1):
             first, last, _ = indices.indices(self.n_objects)
             bounds = self.offsets[first : max(first, last) + 1]
-            return Packed(self.values[bounds[0] : bounds[-1]], bounds - bounds[0], self.alphabet)
+            return Packed(self.values[bounds[0] : bounds[-1]], bounds - bounds[0], self.alphabet, weights)
         chosen = np.arange(self.n_objects)[indices]
         offsets = offsets_of(self.lengths[chosen])
         rows = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], np.diff(offsets))
-        return Packed(self.values[rows], offsets, self.alphabet)
+        return Packed(self.values[rows], offsets, self.alphabet, weights)
 
     def pieces(self) -> list[NDArray[Any]]:
         """Return the objects as views of the packed values: (T,) codes or (T, d) numbers."""
@@ -87,9 +90,8 @@ class Packed(NamedTuple):
 
     def objects(self) -> list[Any]:
         """Return the objects as they may be passed in: strings or token lists, or (T, d) views."""
-        if self.alphabet is None:
-            return list(self.pieces())
-        return [self.alphabet.decode(piece) for piece in self.pieces()]
+        pieces = self.pieces()
+        return pieces if self.alphabet is None else [self.alphabet.decode(piece) for piece in pieces]
 
 
 def pack_symbols(
@@ -330,8 +332,7 @@ def check_objects(
 
     Returns
     -------
-    packed : Packed
-        Values (N,) int32 or (N, d) float64, offsets (n + 1,), alphabet.
+    packed : Packed of values (N,) int32 or (N, d) float64, offsets (n + 1,), alphabet
 
     Raises
     ------
@@ -375,10 +376,8 @@ def from_concatenated(X: Any, lengths: Any) -> list[Any]:
     """
     whole = X if isinstance(X, str | list | tuple) else np.asarray(X)
     if isinstance(whole, np.ndarray) and whole.ndim == 0:
-        raise TypeError(
-            f"from_concatenated: X must be an array, a string or a list. Got {type(X).__name__}; pass the elements of "
-            "all objects, one after the other."
-        )
+        got = f"{type(X).__name__}; pass the elements of all objects, one after the other."
+        raise TypeError(f"from_concatenated: X must be an array, a string or a list. Got {got}")
     sizes = check_lengths(lengths, len(whole), "from_concatenated")
     return [whole[start:stop] for start, stop in itertools.pairwise(offsets_of(sizes).tolist())]
 

@@ -188,7 +188,7 @@ def test_the_best_of_restarts_is_not_the_collapse(monkeypatch):
     estimator = MixtureEstimator(2, n_init=2, max_iter=200)
     for order in ([collapse, sound], [sound, collapse]):
         starts = iter(order)
-        monkeypatch.setattr(MixtureEstimator, "_guess", lambda self, packed, keys, own, starts=starts: next(starts))
+        monkeypatch.setattr(MixtureEstimator, "_start", lambda self, packed, keys, own, starts=starts: next(starts))
         assert smallest_count(estimator.fit(points).model_, points) > 10.0
 
 
@@ -244,7 +244,7 @@ def test_the_best_of_restarts_is_not_the_collapse_on_copies(monkeypatch):
     assert high > best.history_[-1] + 10.0
     for order in ([collapse, sound], [sound, collapse]):
         starts = iter(order)
-        monkeypatch.setattr(MixtureEstimator, "_guess", lambda self, packed, keys, own, starts=starts: next(starts))
+        monkeypatch.setattr(MixtureEstimator, "_start", lambda self, packed, keys, own, starts=starts: next(starts))
         found = MixtureEstimator(2, n_init=2).fit(points)
         assert found.history_[-1] == pytest.approx(best.history_[-1], rel=1e-9)
 

@@ -100,11 +100,11 @@ def test_a_step_that_loses_is_taken_back(bad):
 @pytest.mark.parametrize("n_init", [1, 3])
 @pytest.mark.parametrize("own", [False, True])
 def test_a_model_that_fell_draws_one_warning(monkeypatch, n_init, own):
-    def worse(self, emission, statistics):
+    def worse(statistics, emission, pseudocount):
         blurred = Gaussian._restore(statistics.model.emissions.mean, statistics.model.emissions.cov * 4.0)
         return HMM._restore(*{**statistics.model._to_fields(), "emissions": blurred}.values())
 
-    monkeypatch.setattr(HMMEstimator, "_maximize", worse)
+    monkeypatch.setattr("genkern.models.hmm_estimator.maximize", worse)
     X = [np.random.default_rng(i).normal(size=(30, 1)) for i in range(2)]
     estimator = HMMEstimator(2, n_init=n_init)
     with pytest.warns(ConvergenceWarning) as caught:

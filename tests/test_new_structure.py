@@ -31,8 +31,12 @@ from genkern import (
     check_score,
     explain,
 )
+from genkern.core.rows import expected_rows
 from genkern.models import simplex
 from genkern.models.base import Model, Statistics
+from genkern.models.em_estimator import EMEstimator
+from genkern.models.streams import uniforms
+from genkern.objects import pack_symbols
 from genkern.validation import check_probabilities
 
 # --- the structure
@@ -143,6 +147,36 @@ class ChangePoint(Model):
         start = np.broadcast_to([1.0, 0.0], self.change.shape)
         after = np.broadcast_to([0.0, 1.0], self.change.shape)
         return HMM(start, np.stack([self.change, after], axis=-2), self.laws)
+
+
+# --- how it is fitted: its start and its M-step; the E-step is that of the model
+
+
+class ChangePointEstimator(EMEstimator):
+    kind = ChangePoint
+    batched = False  # statistics are those of one model
+
+    def __init__(self, *, pseudocount=0.1, init=None, n_init=1, max_iter=200, tol=1e-8, fixed=(), random_state=None):
+        self.pseudocount, self.init, self.n_init, self.max_iter, self.tol = pseudocount, init, n_init, max_iter, tol
+        self.fixed, self.random_state = fixed, random_state
+
+    def pack(self, X: Any) -> Any:
+        return pack_symbols(X, "ab", "ChangePointEstimator")
+
+    def _start(self, packed: Any, keys: Any, own: bool) -> ChangePoint:
+        if self._given is not None:
+            return self._given_to(packed, own)
+        first = 0.2 + 0.6 * uniforms(keys[:, None], np.arange(2))[0]
+        return ChangePoint([0.5, 0.5], Categorical(np.column_stack([first, 1.0 - first]), "ab"))
+
+    def maximize(self, statistics: Statistics) -> ChangePoint:
+        model, total = statistics.model, statistics.total()
+        added = np.full(2, self.pseudocount)
+        change = expected_rows(model.change, total["change"], added)
+        return ChangePoint(change, Categorical(expected_rows(model.laws.probs, total["laws.probs"], added), "ab"))
+
+    def _log_prior(self, model: ChangePoint) -> Any:
+        return self.pseudocount * (np.log(model.change).sum() + np.log(model.laws.probs).sum())
 
 
 # --- its rule for kernels: a formula in terms of a structure that is there
@@ -274,6 +308,39 @@ def test_learners_take_it():
     classifier = PlugInClassifier({0: MODEL, 1: OTHER}, priors="uniform").fit(X, [0, 0, 1, 1, 0, 1])
     expected = (OTHER.log_prob(X) > MODEL.log_prob(X)).astype(int)
     np.testing.assert_array_equal(classifier.predict(X), expected)
+
+
+def objective(model: ChangePoint, words: list[str], weights: Any) -> float:
+    """Return log-likelihood plus log prior by enumeration of the changes."""
+    logs = [np.log(joint(model, word).sum()) for word in words]
+    return float(np.dot(weights, logs) + 0.1 * (np.log(model.change).sum() + np.log(model.laws.probs).sum()))
+
+
+def test_em_climbs_to_where_no_step_is_better():
+    fitted = ChangePointEstimator(n_init=3, max_iter=5000, tol=1e-14).fit(X)
+    history = np.array(fitted.history_)
+    assert fitted.converged_
+    assert (np.diff(history) > -1e-10).all()
+    top = objective(fitted.model_, X, np.ones(len(X)))
+    np.testing.assert_allclose(history[-1], top, rtol=1e-12)
+    for nudge in 1e-2 * np.random.default_rng(0).normal(size=(30, 6)):
+        near = fitted.model_.with_parameters(fitted.model_.parameters() + nudge)
+        assert objective(near, X, np.ones(len(X))) < top
+
+
+def test_weights_fixed_parameters_and_starts_follow():
+    weights = [2.0, 1.0, 0.0, 3.0, 1.0, 1.0]
+    repeated = [word for word, w in zip(X, weights) for _ in range(int(w))]
+    found = ChangePointEstimator(init=MODEL, max_iter=5, tol=0).fit(X, sample_weight=weights)
+    expected = ChangePointEstimator(init=MODEL, max_iter=5, tol=0).fit(repeated)
+    np.testing.assert_allclose(found.model_.parameters(), expected.model_.parameters(), rtol=1e-10)
+    np.testing.assert_allclose(found.history_[-1], objective(found.model_, X, weights), rtol=1e-12)
+    kept = ChangePointEstimator(init=MODEL, fixed=("change",)).fit(X)
+    np.testing.assert_array_equal(kept.model_.change, MODEL.change)
+    each = ChangePointEstimator(init=[MODEL, OTHER]).fit_each(X[:2])
+    for model, start, word in zip(each, [MODEL, OTHER], X):
+        alone = ChangePointEstimator(init=start).fit([word]).model_
+        np.testing.assert_array_equal(model.parameters(), alone.parameters())
 
 
 def test_samples_follow_the_law():

@@ -45,7 +45,7 @@ def pick(sums: Floats, which: Ints, numbers: Floats, index: Ints) -> None:
 
 
 @jit
-def _next(row, weights, number):
+def draw_index(row, weights, number):
     """Return the index drawn from a row of probabilities times weights."""
     total = 0.0
     for j in range(len(row)):
@@ -86,7 +86,7 @@ def walk(transitions: Floats, ahead: Floats, numbers: Floats, states: Ints, firs
         t = first + s
         weights = ahead[t if len(ahead) > 1 else 0]
         for i in range(len(states)):
-            states[i, t] = _next(transitions[states[i, t - 1]], weights, numbers[s, i])
+            states[i, t] = draw_index(transitions[states[i, t - 1]], weights, numbers[s, i])
 
 
 @jit
@@ -104,7 +104,7 @@ def walk_on(rows: Floats, numbers: Floats, walkers: Walkers, owners: Ints, visit
                 return used
             who, state = alive[place[1]], states[place[1]]
             owners[used], visited[used] = who, state
-            following = _next(rows[state], ones, numbers[used])
+            following = draw_index(rows[state], ones, numbers[used])
             used += 1
             place[1] += 1
             if following < rows.shape[1] - 1:
@@ -126,7 +126,7 @@ def walk_words(steps: Floats, begin: Ints, context: Ints, numbers: Floats, codes
         t = first + s
         for i in range(len(codes)):
             row = steps[(begin[i] + t - order) % len(steps), context[i]]
-            codes[i, t] = _next(row, ones, numbers[s, i])
+            codes[i, t] = draw_index(row, ones, numbers[s, i])
             context[i] = (context[i] * m + codes[i, t]) % contexts
 
 

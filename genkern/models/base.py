@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.models.characteristic import EmittingChain
-from genkern.models.lean_information import InformationBlocks
+from genkern.models.lean_information import InformationBlocks, n_free
 from genkern.models.positions import changes
 from genkern.models.states import count_symbols, flat_rows, pair_offsets, sum_pieces
 from genkern.models.value import Value
@@ -105,6 +105,51 @@ class Model(Value, ABC):
         """The block that each parameter belongs to, such as "transitions": its name without index, if not told."""
         names = [name.split("[", 1)[0] for name in self.parameter_names]
         return [COMMON.get(name, name) for name in names]
+
+    @property
+    def n_free_parameters(self) -> int:
+        """Number of parameters that can be chosen freely.
+
+        A row of probabilities has one less than it has entries that are not zero: what structure forbids does not
+        count, nor does what was estimated as zero. Covariances have those of their form, and count once if those of all
+        states or components are equal to the last bit, as tied ones are. It is the dimension of the
+        family of distributions, or a bound on it where parameters can move without changing the distribution: the basis
+        of the hidden state of a linear system, the level shared out among factorial chains, tables of hidden nodes.
+        """
+        self._require_single("n_free_parameters")
+        return sum(n_free(block) for _, block in self.information([1])) - self.n_tied
+
+    @property
+    def n_tied(self) -> int:
+        """Number of parameters that are others over again: one covariance of all members of a stack."""
+        return 0
+
+    def aic(self, X: Any) -> float:
+        r"""Return Akaike's criterion of the objects, :math:`2k - 2 \sum_i \log p(x_i)`; lower is better.
+
+        Parameters
+        ----------
+        X : list of objects
+            Those that the model was fitted to.
+        """
+        return 2.0 * self.n_free_parameters - 2.0 * float(self.log_prob(X).sum())
+
+    def bic(self, X: Any) -> float:
+        r"""Return the Bayesian information criterion, :math:`k \log N - 2 \sum_i \log p(x_i)`; lower is better.
+
+        N is the number of positions of all sequences, or of points of all bags.
+
+        Parameters
+        ----------
+        X : list of objects
+            Those that the model was fitted to.
+
+        References
+        ----------
+        Schwarz (1978), Estimating the dimension of a model.
+        """
+        packed = self.pack(X)
+        return self.n_free_parameters * float(np.log(packed.n_points)) - 2.0 * float(self.log_prob(packed).sum())
 
     @property
     def draw_size(self) -> int:
@@ -263,6 +308,13 @@ class Statistics:
     def of_member(self) -> dict[str, Floats]:
         """Return the blocks of one leaf as those of a stack of one member, with an axis for it."""
         return {name: block[:, None] for name, block in self.blocks.items()}
+
+    def weighted(self, weights: Floats | None) -> Statistics:
+        """Return the statistics of objects that count so often (n_objects,); None is once."""
+        if weights is None:
+            return self
+        blocks = {name: block * weights.reshape(-1, *(1,) * (block.ndim - 1)) for name, block in self.blocks.items()}
+        return Statistics(self.model, self.log_prob * weights, self.lengths, blocks)
 
     def total(self) -> Statistics:
         """Return the sum over objects, with a leading axis of length one."""

@@ -45,6 +45,8 @@ class BayesNetEstimator(NetEstimator):
         The mode of the posterior under a Dirichlet prior with parameters 1 + pseudocount on every row of a table;
         maximum likelihood, for which ``pseudocount`` is ignored; or the posterior predictive distribution under that
         prior, which adds 1 + pseudocount to every count and needs complete data.
+    init : BayesNet, optional
+        A network for EM to start from, once; in ``fit_each`` also one for each object, as a list or a stack.
     n_init : int, default=1
         Restarts from different first guesses if there are hidden nodes; the best is kept.
     max_iter : int, default=1000
@@ -52,8 +54,15 @@ class BayesNetEstimator(NetEstimator):
     tol : float, default=1e-5
         EM stops when a step gains less than this per row, and all further ones together, by the pace of the
         last, would gain less than ten times this. Zero runs all steps.
+    fixed : tuple of str, default=()
+        What EM leaves as it is in the first guess: nodes, whose tables are kept.
+    callback : callable, optional
+        Called after each EM step with its number, the model (of several that are fitted together, the stack of those
+        that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
         Seed of the first guesses of tables that touch hidden nodes; None counts as 0.
+    verbose : int, default=0
+        1 reports runs and their outcome, 2 every step as well.
 
     Attributes
     ----------
@@ -79,6 +88,8 @@ class BayesNetEstimator(NetEstimator):
            [0.   , 1.   ]])
     """
 
+    kind = BayesNet
+
     def __init__(
         self,
         structure: Any,
@@ -88,10 +99,14 @@ class BayesNetEstimator(NetEstimator):
         observed: Any = None,
         pseudocount: float = 0.01,
         estimate: str = "map",
+        init: Any = None,
         n_init: int = 1,
         max_iter: int = 1000,
         tol: float = 1e-5,
+        fixed: Any = (),
+        callback: Any = None,
         random_state: Any = None,
+        verbose: int = 0,
     ):
         self.structure = structure
         self.cardinalities = cardinalities
@@ -99,10 +114,14 @@ class BayesNetEstimator(NetEstimator):
         self.observed = observed
         self.pseudocount = pseudocount
         self.estimate = estimate
+        self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.fixed = fixed
+        self.callback = callback
         self.random_state = random_state
+        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -154,7 +173,7 @@ class BayesNetEstimator(NetEstimator):
         """Return the graph of a resolved estimator."""
         return self._graph(self._cardinalities())
 
-    def _guess(self, packed: Packed, keys: Keys, own: bool) -> BayesNet:
+    def _start(self, packed: Packed, keys: Keys, own: bool) -> BayesNet:
         """Return random rows (from a flat Dirichlet law) where hidden nodes take part, uniform ones elsewhere."""
         graph = self._full_graph()
         if self.estimate == "predictive" and (graph.hidden or np.isnan(packed.values).any()):
@@ -162,6 +181,8 @@ class BayesNetEstimator(NetEstimator):
                 "BayesNetEstimator: estimate='predictive' averages over the posterior, which has no closed form with "
                 "hidden nodes or missing entries. Use estimate='map'."
             )
+        if self._given is not None:
+            return self._given_to(packed, own)
         starts = offsets_of_tables(graph)
         weights = np.ones((len(keys), starts[-1]))
         hidden = set(graph.hidden)
@@ -173,13 +194,20 @@ class BayesNetEstimator(NetEstimator):
             part[:] = (rows / rows.sum(axis=-1, keepdims=True)).reshape(part.shape)
         return BayesNet._restore(graph, weights if own else weights[0])
 
+    def _law_sizes(self, model: BayesNet) -> list[int]:
+        return np.diff(offsets_of_tables(model.graph)).tolist()
+
     def _added(self) -> float:
         """Return what is added to every count."""
         return {"ml": 0.0, "map": self.pseudocount, "predictive": 1.0 + self.pseudocount}[self.estimate]
 
-    def _maximize(self, statistics: Statistics) -> BayesNet:
-        """Return smoothed expected frequencies; rows without any count stay as they are."""
+    def maximize(self, statistics: Statistics) -> BayesNet:
+        """Return the M-step's network: smoothed expected frequencies; rows without any count stay as they are.
+
+        Statistics are summed over objects, or those under a stack of own models, which give a stack.
+        """
         model: BayesNet = statistics.model
+        statistics = statistics if model.shape else statistics.total()
         tables = []
         for v, (name, table) in enumerate(model.tables.items()):
             added = np.full(table_shape(model.graph, v), self._added())

@@ -11,6 +11,7 @@ from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.intake import locate
 from genkern.models.categorical import Categorical
 from genkern.models.estimator import LeafEstimator, with_alphabet_of
+from genkern.models.weights import point_weights
 from genkern.objects import Alphabet, Packed, as_alphabet, pack_symbols
 from genkern.validation import Floats, check_number
 
@@ -106,7 +107,7 @@ class CategoricalEstimator(LeafEstimator):
         leaf = self.reference(packed, 1, own)
         sizes = leaf.alphabet.append_extras(np.ones(leaf.alphabet.size))[packed.values]  # symbols a code may stand for
         _refuse_ambiguous(packed, leaf.alphabet, (sizes > 1) & (sizes < leaf.alphabet.size))
-        blocks = leaf.weigh(packed, (sizes == 1)[:, None].astype(np.float64), totals=not own)
+        blocks = leaf.weigh(packed, (sizes == 1)[:, None] * point_weights(packed), totals=not own)
         prior = np.full(leaf.alphabet.size, 1.0 + self.pseudocount)
         return Categorical._restore(expected_rows(leaf.probs, blocks["probs"], prior), leaf.alphabet)
 

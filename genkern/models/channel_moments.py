@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.models.floors import ROUNDING, channel_scales, channel_units
+from genkern.models.weights import counted, point_weights, quantiles
 from genkern.objects import Packed
 from genkern.validation import Floats
 
@@ -20,12 +21,13 @@ def moments(packed: Packed, own: bool) -> tuple[Floats, Floats]:
     """Return the means and variances (G, d) of the values that are there, of each object or of all."""
     offsets = packed.offsets[:-1] if own else packed.offsets[:1]
     sizes = packed.lengths if own else np.array([packed.n_points])
-    seen = ~np.isnan(packed.values)
-    count = np.maximum(np.add.reduceat(seen, offsets, axis=0, dtype=np.float64), 1.0)
-    mean = np.add.reduceat(np.where(seen, packed.values, 0.0), offsets, axis=0) / count
+    seen, often = ~np.isnan(packed.values), counted(packed)
+    count = np.add.reduceat(seen * often, offsets, axis=0)
+    count = np.where(count > 0.0, count, 1.0)
+    mean = np.add.reduceat(np.where(seen, often * packed.values, 0.0), offsets, axis=0) / count
     gaps = np.where(seen, packed.values - np.repeat(mean, sizes, axis=0), 0.0)
     with np.errstate(over="ignore"):
-        return mean, np.add.reduceat(gaps**2, offsets, axis=0) / count
+        return mean, np.add.reduceat(often * gaps**2, offsets, axis=0) / count
 
 
 def scales(packed: Packed, own: bool, mean: Floats, variance: Floats) -> Floats:
@@ -53,7 +55,9 @@ def without_outliers(packed: Packed, own: bool, mean: Floats, variance: Floats) 
     out = variance.copy()
     for i, c in np.argwhere(far).tolist():
         column = packed.values[starts[i] : ends[i], c]
-        low, high = np.quantile(column[~np.isnan(column)], MIDDLE)
+        seen = ~np.isnan(column)
+        weights = None if packed.weights is None else point_weights(packed)[starts[i] : ends[i], 0][seen]
+        low, high = quantiles(column[seen], weights, MIDDLE)
         if high - low > ROUNDING * max(abs(low), abs(high)):
             out[i, c] = min(variance[i, c], float((high - low) / WIDTH) ** 2)
     return out

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from genkern.models.base import Statistics
+from genkern.models.weights import amounts
 from genkern.objects import Packed
 from genkern.progress import report
 from genkern.validation import Floats
@@ -32,6 +33,7 @@ class Run(NamedTuple):
 
     ``lost`` (P,) is what the last step would have lost, infinite if that is no number, where it was taken back, else
     zero. ``lone`` has, for each model, the components that rest on one observation or its copies, if that was asked.
+    ``stopped`` says that a callback ended it.
     """
 
     models: list[Any]
@@ -41,37 +43,44 @@ class Run(NamedTuple):
     history: list[float]
     lost: Floats
     lone: list[list[Lone]] | None = None
+    stopped: bool = False
 
 
 class Steps(NamedTuple):
     """What EM needs of a model: E-step and M-step, log-likelihoods (n_objects,) and the log prior of each model.
 
-    Own models are a stack of batch (n_objects,), and their statistics belong to the objects; one model of all objects
-    has the statistics of all together. ``drop``, if there is one, is told which objects leave the batch with their
-    models. E-steps that go on from the last are told by ``begin`` where the first starts. Of families whose densities
-    have no bound, ``at_floor`` says which components of a model are at their floor, in which directions (the last
-    axis), ``counts``, from statistics, how many observations each has, and ``coincide`` which rest on observations that
-    all but coincide.
+    The E-step is to count objects as often as their weights say (see `expected`). ``log_prob``, of each once, serves
+    the last step, if it is cheaper than the E-step. Own models are a stack of batch (n_objects,), and their statistics
+    belong to the objects; one model of all objects has the statistics of all together. ``drop``, if there is one, is
+    told which objects leave the batch with their models. E-steps that go on from the last are told by ``begin`` where
+    the first starts. Of families whose densities have no bound, ``at_floor`` says which components of a model are at
+    their floor, in which directions (the last axis), ``counts``, from statistics, how many observations each has, and
+    ``coincide`` which rest on observations that all but coincide.
     """
 
     expect: Callable[[Any, Packed], Statistics]
     maximize: Callable[[Statistics], Any]
-    log_prob: Callable[[Any, Packed], Floats]
+    log_prob: Callable[[Any, Packed], Floats] | None
     log_prior: Callable[[Any], Floats]
     drop: Callable[[NDArray[np.bool_]], None] | None = None
-    begin: Callable[[Floats], None] | None = None
+    begin: Callable[[Any], None] | None = None
     at_floor: Callable[[Any], NDArray[np.bool_]] | None = None
     counts: Callable[[Statistics], Floats] | None = None
     coincide: Callable[[Statistics], NDArray[np.bool_]] | None = None
 
 
 class Limits(NamedTuple):
-    """When EM stops, and who reports: after so many steps, or when `Pace` says that it has converged."""
+    """When EM stops, and who reports: after so many steps, or when `Pace` says that it has converged.
+
+    ``callback``, if there is one, is told of each step its number, the models, their objectives and their places, and
+    ends the run if it returns True.
+    """
 
     who: str
     max_iter: int
     tol: float
     verbose: int
+    callback: Callable[..., Any] | None = None
 
 
 class Pace:
@@ -100,6 +109,27 @@ class Pace:
         return np.asarray((gain < self.tol * lengths) & calm)
 
 
+def expected(model: Any, packed: Packed, totals: bool = True, **options: Any) -> Statistics:
+    """Return the E-step's statistics: in total under one model, of each object under its own of a stack.
+
+    Objects count as often as their weights say, also in ``log_prob``. ``totals`` says that the model can sum by itself,
+    and ``options`` go to its ``statistics``.
+    """
+    if totals and packed.weights is None and not model.shape:
+        summed: Statistics = model.statistics(packed, totals=True, **options)
+        return summed
+    found: Statistics = model.statistics(packed, **options).weighted(packed.weights)
+    return found if model.shape else found.total()
+
+
+def likelihoods(steps: Steps, model: Any, packed: Packed) -> Floats:
+    """Return the log-likelihoods (n_objects,) of the objects, each as often as it counts."""
+    if steps.log_prob is None:
+        return steps.expect(model, packed).log_prob
+    log_prob = steps.log_prob(model, packed)
+    return log_prob if packed.weights is None else log_prob * packed.weights
+
+
 def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -> Run:
     """Run EM from a first guess; own models that have converged leave the batch.
 
@@ -112,12 +142,12 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
     done: list[Any] = [None] * count
     history: list[float] = []
     lost = np.zeros(count)
-    lengths = packed.lengths if own else np.array([packed.lengths.sum()])
-    pace, before = Pace(count, limits.tol), model
+    lengths = amounts(packed) if own else np.array([amounts(packed).sum()])
+    pace, before, stopped = Pace(count, limits.tol), model, False
     for step in range(limits.max_iter + 1):
         last = step == limits.max_iter
         statistics = None if last else steps.expect(model, packed)
-        log_prob = steps.log_prob(model, packed) if statistics is None else statistics.log_prob
+        log_prob = likelihoods(steps, model, packed) if statistics is None else statistics.log_prob
         value = np.atleast_1d((log_prob if own else log_prob.sum()) + steps.log_prior(model))
         # The first guess may be one that the prior forbids: what it gains over nothing is not a number.
         gain = value - objective[active] if step else np.full_like(value, np.inf)
@@ -131,7 +161,9 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
         if limits.verbose > 1:
             report(f"{limits.who}: step {step}, {len(active)} models, objective {history[-1]:.8g}")
         converged[active] = pace.converged(active, gain, value, lengths[active]) & ~fallen
-        leaving = converged[active] | fallen | last
+        if step and limits.callback is not None and not fallen.all():
+            stopped = limits.callback(step, model, objective[active], active) is True
+        leaving = converged[active] | fallen | last | stopped
         for which, kept in ((leaving & ~fallen, model), (fallen, before)):
             if which.any():
                 for place, member in zip(active[which], kept[which].unstack() if own else [kept]):
@@ -145,19 +177,7 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
             before, model = before[~leaving], model[~leaving]
             if steps.drop is not None:
                 steps.drop(leaving)
-    return Run(done, objective, n_iter, converged, history, lost)
-
-
-def best_of(runs: int, run: Callable[[int], Run], limits: Limits) -> Run:
-    """Return the best of several runs, chosen for each model by its objective."""
-    best: Run | None = None
-    for restart in range(runs):
-        new = run(restart)
-        if limits.verbose:
-            report(f"{limits.who}: run {restart + 1} of {runs}: {new.objective.sum():.6g}")
-        best = new if best is None else better(best, new)
-    assert best is not None
-    return best
+    return Run(done, objective, n_iter, converged, history, lost, stopped=stopped)
 
 
 def better(old: Run, new: Run) -> Run:
@@ -177,10 +197,31 @@ def better(old: Run, new: Run) -> Run:
         (new if wins.mean() > 0.5 else old).history,
         np.where(wins, new.lost, old.lost),
         [alone[int(win)][i] for i, win in enumerate(wins)],
+        old.stopped or new.stopped,
     )
 
 
-def warn_unconverged(converged: NDArray[np.bool_], lost: Floats, limits: Limits, size: str) -> None:
+def finished(models: list[Any]) -> Run:
+    """Return the outcome for models that one step has brought to their maximum, without objectives."""
+    n = len(models)
+    return Run(models, np.zeros(n), np.ones(n, np.int64), np.ones(n, bool), [], np.zeros(n))
+
+
+def replaced(run: Run, places: NDArray[np.int64], part: Run) -> Run:
+    """Return a run with other outcomes of the models at some places."""
+    models, lone = list(run.models), list(run.lone or [[]] * len(run.models))
+    for i, place in enumerate(places.tolist()):
+        models[place], lone[place] = part.models[i], (part.lone or [[]] * len(places))[i]
+    arrays = {name: getattr(run, name).copy() for name in ("objective", "n_iter", "converged", "lost")}
+    for name, array in arrays.items():
+        array[places] = getattr(part, name)
+    history, stopped = [*run.history, *part.history], run.stopped or part.stopped
+    return Run(models=models, history=history, lone=lone, stopped=stopped, **arrays)
+
+
+def warn_unconverged(
+    converged: NDArray[np.bool_], lost: Floats, limits: Limits, size: str, stacklevel: int = 3
+) -> None:
     """Warn of models that a step made worse, and of others that did not converge, as in `Run`.
 
     ``size`` names the parameter that would make them smaller.
@@ -192,7 +233,7 @@ def warn_unconverged(converged: NDArray[np.bool_], lost: Floats, limits: Limits,
             f"to {lost.max():.3g} nats); they are left as they were before it. Look for values that are far from all "
             "others, or raise the floor of the variances.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
     slow = ~(converged | fallen)
     if not slow.any() or limits.tol == 0 or limits.max_iter == 0:
@@ -202,5 +243,5 @@ def warn_unconverged(converged: NDArray[np.bool_], lost: Floats, limits: Limits,
         f"(a step still gained more than tol={limits.tol:g} per observation). Raise max_iter, raise tol, or lower "
         f"{size}.",
         ConvergenceWarning,
-        stacklevel=3,
+        stacklevel=stacklevel,
     )

@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 from genkern.models.base import Statistics
 from genkern.models.channel_moments import units
 from genkern.models.leaf import Leaf
+from genkern.models.weights import point_weights, weighted
 from genkern.objects import Packed
-from genkern.validation import Floats, begin_fit, check_option
+from genkern.validation import Floats, begin_fit, check_option, remember_width
 
 WIDE = 1 << 22  # numbers of the parameters that are fitted at a time
 ESTIMATES = ("ml", "map", "predictive")
@@ -32,8 +34,8 @@ class ModelEstimator(BaseEstimator, ABC):
         """Encode raw objects as ``fit`` does."""
 
     @abstractmethod
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit one model to all objects."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit one model to all objects, which count as often as their weights say."""
 
     @abstractmethod
     def fit_each(self, X: Any) -> list[Any]:
@@ -50,6 +52,21 @@ class ModelEstimator(BaseEstimator, ABC):
     @abstractmethod
     def maximize(self, statistics: Statistics) -> Any:
         """Return the model that maximises the expected log-likelihood (plus log prior): the M-step."""
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log-likelihood of an object under ``model_``, which model selection maximises.
+
+        It is -inf if an object is impossible, and refused by models whose likelihood is not exact.
+
+        Parameters
+        ----------
+        X : list of objects
+        y : None
+            Ignored.
+        """
+        check_is_fitted(self, "model_")
+        remember_width(self, X, reset=False)
+        return float(self.model_.log_prob(X).mean())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -190,7 +207,7 @@ class LeafEstimator(ModelEstimator):
         share = self.softening / weights.shape[1] * weights.sum(axis=1, keepdims=True)
         return self.fit_weighted(packed, (1.0 - self.softening) * weights + share, own)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit one model to the points of all bags.
 
         Parameters
@@ -198,13 +215,15 @@ class LeafEstimator(ModelEstimator):
         X : list of bags of points, or 2-D array of single points
         y : None
             Ignored.
+        sample_weight : array of shape (n_objects,), optional
+            How often each object counts: a weight of two as the object given twice, zero as one left out.
 
         Returns
         -------
         self
         """
         begin_fit(self, X, y)
-        self.model_ = self._fit_packed(self.pack(X), own=False)[0]
+        self.model_ = self._fit_packed(weighted(self.pack(X), sample_weight, type(self).__name__), own=False)[0]
         return self
 
     def fit_each(self, X: Any) -> list[Any]:
@@ -245,7 +264,7 @@ class LeafEstimator(ModelEstimator):
         """Return a stack of batch (1,) or (n_objects, 1); missing entries take EM passes."""
         if self.estimate == "predictive":
             return self.predictive(packed, own)
-        leaf = self.fit_weighted(packed, np.ones((packed.n_points, 1)), own)
+        leaf = self.fit_weighted(packed, point_weights(packed), own)
         missing = missing_points(packed)
         return self._iterate(packed, leaf, missing, own) if missing.any() else leaf
 
@@ -259,7 +278,7 @@ class LeafEstimator(ModelEstimator):
         packed = packed.take(active) if own else packed
         estimator = self.part(active) if own else self
         for _ in range(self.max_passes):
-            blocks = current.weigh(packed, np.ones((packed.n_points, 1)), totals=not own)
+            blocks = current.weigh(packed, point_weights(packed), totals=not own)
             following = estimator.maximize_blocks(blocks, current)
             for name, field in fields.items():
                 field[active] = getattr(following, name)

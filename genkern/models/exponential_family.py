@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from genkern.core import families as core
 from genkern.models.estimator import LeafEstimator
 from genkern.models.field_leaf import FieldLeaf
+from genkern.models.weights import point_weights
 from genkern.objects import Packed
 from genkern.validation import Floats, check_number, check_option
 
@@ -122,7 +123,7 @@ class FamilyEstimator(LeafEstimator):
 
     def reference(self, packed: Packed, n: int, own: bool) -> Any:
         """Return n copies of the fit to each object's points, or to all."""
-        sums = self.family.sums(packed, np.ones((packed.n_points, 1)), totals=not own)
+        sums = self.family.sums(packed, point_weights(packed), totals=not own)
         empty = sums["weight"][:, 0] == 0
         if empty.any():
             i, j = np.argwhere(empty)[0].tolist()
@@ -206,5 +207,5 @@ class ConjugateEstimator(FamilyEstimator):
 
     def all_sums(self, packed: Packed, own: bool) -> list[Floats]:
         """Return the sums of the statistics, batch (1,) or (n_objects, 1), for predictive distributions."""
-        sums = self.family.sums(packed, np.ones((packed.n_points, 1)), totals=not own)
+        sums = self.family.sums(packed, point_weights(packed), totals=not own)
         return [block if own else block[0] for block in sums.values()]

@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models import factorial_passes as passes
 from genkern.models.base import Statistics
-from genkern.models.em import Run, Steps
+from genkern.models.em import Steps, expected
 from genkern.models.em_estimator import EMEstimator
 from genkern.models.factorial import MAX_STATES, FactorialHMM
 from genkern.models.factorial_start import factorial_guess
 from genkern.models.factorial_variational import field_statistics, mean_field
 from genkern.models.gaussian_estimator import COVARIANCES
 from genkern.models.lds_covariance import shaped
-from genkern.models.restarts import First, Problem, Restarts, best_start, place_in
-from genkern.models.streams import Keys
+from genkern.models.restarts import First, Problem, Restarts, place_in
 from genkern.models.units import Units, refuse_unseen, standardise
 from genkern.objects import Packed, pack_series
 from genkern.validation import Floats, check_int, check_number, check_option
@@ -48,6 +47,9 @@ class FactorialHMMEstimator(EMEstimator):
         on the likelihood.
     covariance : {"diagonal", "isotropic", "full"}, default="diagonal"
         Form of the noise covariance.
+    init : FactorialHMM, optional
+        A model to start from, once, whose form of the noise is kept; in ``fit_each`` also one for each series, as a
+        list or a stack. Noises below the floor are raised to it. The default is random.
     n_init : int, default=5
         Restarts from different first guesses; the best is kept. There are many local maxima, more of them with more
         chains and states. A first guess has almost equal states: the mean of the data plus small random numbers.
@@ -63,13 +65,18 @@ class FactorialHMMEstimator(EMEstimator):
     relative_floor : float, default=1e-3
         Smallest variance of the noise as a share of the variance of its channel over the data that are fitted: of all
         series, or of each in ``fit_each``. The larger floor of both counts.
+    fixed : tuple of str, default=()
+        What EM leaves as it is in the first guess: "starts", "transitions", "means" and "cov".
+    callback : callable, optional
+        Called after each EM step with its number, the model (of several that are fitted together, the stack of those
+        that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
         Seed. Random numbers depend on it and, in ``fit_each``, on the content of each series, never on its place in
         the list; None counts as 0, so that fits are reproducible.
     n_jobs : int, optional
         Threads.
     verbose : int, default=0
-        Report EM steps.
+        1 reports runs and their outcome, 2 every step as well.
 
     Attributes
     ----------
@@ -97,6 +104,8 @@ class FactorialHMMEstimator(EMEstimator):
     [1.0, 5.0]
     """
 
+    kind = FactorialHMM
+
     def __init__(
         self,
         n_states: Any = (2, 2),
@@ -104,12 +113,15 @@ class FactorialHMMEstimator(EMEstimator):
         e_step: str = "exact",
         *,
         covariance: str = "diagonal",
+        init: Any = None,
         n_init: int = 5,
         max_iter: int = 1000,
         tol: float = 1e-5,
         pseudocount: float = 0.01,
         min_covar: float = 0.0,
         relative_floor: float = 1e-3,
+        fixed: Any = (),
+        callback: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -118,12 +130,15 @@ class FactorialHMMEstimator(EMEstimator):
         self.n_chains = n_chains
         self.e_step = e_step
         self.covariance = covariance
+        self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
         self.pseudocount = pseudocount
         self.min_covar = min_covar
         self.relative_floor = relative_floor
+        self.fixed = fixed
+        self.callback = callback
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -152,14 +167,15 @@ class FactorialHMMEstimator(EMEstimator):
             expected_rows(rows, statistics[f"transitions[{c}]"], np.full((k, k), self.pseudocount))
             for c, (rows, k) in enumerate(zip(model.transitions, sizes))
         ]
-        change = _shortest_solution(statistics["pairs"], statistics["means"])
+        change = _shortest_solution(statistics["pairs"], statistics["means"]) * ("means" not in self.fixed)
         parts = np.split(change.reshape((*model.shape, *change.shape[1:])), np.cumsum(sizes)[:-1], axis=-2)
         means = [mean + part for mean, part in zip(model.means, parts)]
         return FactorialHMM._restore(tuple(starts), tuple(steps), tuple(means), _noise(statistics, change, floors))
 
     def pack(self, X: Any) -> Packed:
         """Encode raw series."""
-        return pack_series(X, "FactorialHMMEstimator")
+        width = None if self._example is None else self._example.means[0].shape[-1]
+        return pack_series(X, "FactorialHMMEstimator", n_channels=width)
 
     # --- what is to be fitted
 
@@ -167,10 +183,14 @@ class FactorialHMMEstimator(EMEstimator):
         who = "FactorialHMMEstimator"
         check_option(self.e_step, E_STEPS, "e_step", who)
         check_option(self.covariance, COVARIANCES, "covariance", who)
-        for name, minimum in (("n_init", 1), ("max_iter", 0)):
-            check_int(getattr(self, name), name, who, minimum)
-        for name in ("tol", "pseudocount", "min_covar", "relative_floor"):
+        super()._check_parameters()
+        for name in ("pseudocount", "min_covar", "relative_floor"):
             check_number(getattr(self, name), name, who)
+        if self.init is not None and (self._example is None or self._example.n_states != self._sizes()):
+            raise ValueError(
+                f"{who}: 'init' must be None, or a FactorialHMM with chains of {self._sizes()} states. Got "
+                f"{self.init!r:.80}."
+            )
         states = int(np.prod([float(k) for k in self._sizes()]))
         if self.e_step == "exact" and states > MAX_STATES:
             raise ValueError(
@@ -193,11 +213,12 @@ class FactorialHMMEstimator(EMEstimator):
 
     # --- EM
 
-    def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
-        """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
+    def _problem(self, packed: Packed, own: bool) -> Problem:
+        """Return the problem in standard units."""
         refuse_unseen(packed, own, "FactorialHMMEstimator")
-        packed, units = standardise(packed, own, "FactorialHMMEstimator", common=self.covariance == "isotropic")
+        packed, units = standardise(packed, own, "FactorialHMMEstimator", common=self._form() == "isotropic")
         floors = units.floors(self.min_covar, self.relative_floor)
+        given = None if self._given is None else self._standard(self._given_to(packed, own), units, floors, own)
 
         sizes, d = self._sizes(), packed.values.shape[1]
 
@@ -208,12 +229,38 @@ class FactorialHMMEstimator(EMEstimator):
             return _Climb(self, lows(part, each), each).steps()
 
         def guess(part: Packed, restarts: Restarts, each: bool) -> First:
+            if given is not None:
+                return First(given)
             return First(factorial_guess(sizes, self.covariance, lows(part, each), each, restarts.keys))
 
         width = int(np.prod(sizes)) if self.e_step == "exact" else sum(sizes)
-        problem = Problem(steps, guess, width, sum(sizes) ** 2 + sum(sizes) * d + d * d)
-        best = units.restored(best_start(problem, self._limits(), self.n_init, packed, keys, own))
-        return best._replace(models=_rescaled(FactorialHMM.stack(best.models), units).unstack())
+        return Problem(
+            packed,
+            steps,
+            guess,
+            width,
+            sum(sizes) ** 2 + sum(sizes) * d + d * d,
+            lambda models, places: _rescaled(models, units.of(places)),
+            units.shift(),
+        )
+
+    def _runs(self, own: bool) -> int:
+        return self.n_init if self._given is None else 1
+
+    def _form(self) -> str:
+        return self.covariance if self._example is None else str(self._example.covariance_type)
+
+    def _standard(self, given: FactorialHMM, units: Units, floors: Floats, own: bool) -> FactorialHMM:
+        """Return models to start from in standard units, with noises raised to the floors."""
+        inverse = units._replace(mean=-units.mean / units.unit, unit=1.0 / units.unit)
+        stack = _rescaled(given if own else FactorialHMM.stack([given]), inverse)
+        if "cov" in self.fixed:
+            return stack if own else stack[0]
+        form, cov = stack.covariance_type, stack.cov
+        full = cov if form == "full" else np.broadcast_to(cov[..., None], floors.shape) if form == "isotropic" else cov
+        full = full if form == "full" else full[..., None] * np.eye(floors.shape[1])
+        raised = FactorialHMM._restore(stack.starts, stack.transitions, stack.means, shaped(full, form, floors))
+        return raised if own else raised[0]
 
     def _log_prior(self, model: FactorialHMM) -> Floats:
         """Return the log prior (batch) of the pseudocounts."""
@@ -246,7 +293,7 @@ class _Climb:
         )
 
     def _exact(self, model: FactorialHMM, packed: Packed) -> Statistics:
-        return model.statistics(packed, totals=not model.shape, n_jobs=self.estimator.n_jobs)
+        return expected(model, packed, n_jobs=self.estimator.n_jobs)
 
     def _log_prob(self, model: FactorialHMM, packed: Packed) -> Floats:
         return passes.log_prob(model, packed, self.estimator.n_jobs)
@@ -262,8 +309,10 @@ class _Climb:
         """Return statistics under the mean field, of own models or in total."""
         field = self._sweep(model, packed)
         self.marginal, self.lengths = field.marginal, packed.lengths
-        blocks = field_statistics(model, packed, field, totals=not model.shape)
-        return Statistics(model, field.bound, packed.lengths, blocks)
+        totals = packed.weights is None and not model.shape
+        blocks = field_statistics(model, packed, field, totals)
+        found = Statistics(model, field.bound, packed.lengths, blocks).weighted(packed.weights)
+        return found if totals or model.shape else found.total()
 
     def _drop(self, leaving: NDArray[np.bool_]) -> None:
         """Forget the objects that leave the batch."""

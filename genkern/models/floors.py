@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from genkern.models.weights import counted
 from genkern.objects import Packed
 from genkern.validation import LARGEST, Floats
 
@@ -19,8 +20,9 @@ def channel_units(packed: Packed, own: bool) -> tuple[Floats, Floats]:
     """
     starts = packed.offsets[:-1] if own else packed.offsets[:1]
     sizes = packed.lengths if own else np.array([packed.n_points])
-    seen = ~np.isnan(packed.values)
-    count = np.maximum(np.add.reduceat(seen, starts, axis=0, dtype=np.float64), 1.0)
+    seen, often = ~np.isnan(packed.values), counted(packed)
+    count = np.add.reduceat(seen * often, starts, axis=0)
+    count = np.where(count > 0.0, count, 1.0)
     top = np.maximum.reduceat(np.where(seen, np.abs(packed.values), 0.0), starts, axis=0)
     # values in [-1/2, 1/2], by powers of two, which round nothing; the least of all keeps a constant exactly constant
     power = np.maximum(np.frexp(top)[1], -1000)
@@ -28,9 +30,9 @@ def channel_units(packed: Packed, own: bool) -> tuple[Floats, Floats]:
     least = np.minimum.reduceat(np.where(seen, scaled, 1.0), starts, axis=0)
     least = np.where(top > 0.0, least, 0.0)
     gaps = np.where(seen, scaled - np.repeat(least, sizes, axis=0), 0.0)
-    mean = np.add.reduceat(gaps, starts, axis=0) / count
+    mean = np.add.reduceat(often * gaps, starts, axis=0) / count
     gaps = np.where(seen, gaps - np.repeat(mean, sizes, axis=0), 0.0)
-    deviation = np.sqrt(np.add.reduceat(gaps**2, starts, axis=0) / count)
+    deviation = np.sqrt(np.add.reduceat(often * gaps**2, starts, axis=0) / count)
     mean = mean + least
     unit = np.where(deviation > ROUNDING * np.ldexp(top, -1 - power), deviation, np.abs(mean))
     mean, unit = np.ldexp(mean, power + 1), np.ldexp(unit, power + 1)

@@ -65,6 +65,15 @@ class Gaussian(Leaf):
             return np.broadcast_to(self.cov[..., None], self.mean.shape)
         return self.cov if self.covariance_type == "diagonal" else np.diagonal(self.cov, axis1=-2, axis2=-1)
 
+    @property
+    def n_tied(self) -> int:
+        """Number of parameters of covariances that are the first over again, if all members have the same."""
+        batch, form = len(self.shape), self.covariance_type
+        members = self.cov.reshape(-1, *self.cov.shape[batch:])
+        d = self.mean.shape[-1]
+        size = {"isotropic": 1, "diagonal": d, "full": d * (d + 1) // 2}[form]
+        return (len(members) - 1) * size if (members == members[:1]).all() else 0
+
     def pack(self, X: Any) -> Packed:
         """Encode bags of vectors with d coordinates."""
         return pack_points(X, "Gaussian", n_features=self.mean.shape[-1])

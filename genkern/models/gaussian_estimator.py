@@ -21,8 +21,9 @@ from genkern.models.gaussian_floor import (
 )
 from genkern.models.gaussian_prior import Prior
 from genkern.models.student_t import StudentT
+from genkern.models.weights import point_weights
 from genkern.objects import Packed, pack_points, pack_series
-from genkern.validation import Floats, check_array, check_number, check_option
+from genkern.validation import Floats, check_array, check_bool, check_number, check_option
 
 COVARIANCES = ("isotropic", "diagonal", "full")
 
@@ -69,6 +70,9 @@ class GaussianEstimator(LeafEstimator):
         In a channel with values beyond four standard deviations the variance is that of the middle 80 %, lest an
         outlier raise the floor for all. One without variance counts with its mean square, and with one if that is zero
         too; isotropic covariances with the mean over channels. Zero, with ``min_covar=0``, is no floor.
+    tied : bool, default=False
+        One covariance, of whatever form, for all hidden states of an HMM or all components of a mixture: the mean of
+        theirs, weighted by the points of each. With maximum likelihood only.
 
     Attributes
     ----------
@@ -116,6 +120,7 @@ class GaussianEstimator(LeafEstimator):
         prior_dof: float | None = None,
         prior_scale: ArrayLike | None = None,
         relative_floor: float = 1e-4,
+        tied: bool = False,
     ):
         self.covariance = covariance
         self.min_covar = min_covar
@@ -125,6 +130,7 @@ class GaussianEstimator(LeafEstimator):
         self.prior_dof = prior_dof
         self.prior_scale = prior_scale
         self.relative_floor = relative_floor
+        self.tied = tied
 
     _floor: Any = None  # of covariances, once it is taken from data
 
@@ -145,6 +151,8 @@ class GaussianEstimator(LeafEstimator):
         for name in ("min_covar", "relative_floor"):
             check_number(getattr(self, name), name, who)
         self._check_estimate()
+        if check_bool(self.tied, "tied", who) and self.estimate != "ml":
+            raise ValueError(f"{who}: tied=True goes with estimate='ml' only. Got estimate={self.estimate!r}.")
 
     def _check_prior(self, packed: Packed) -> Packed:
         """Return packed vectors, raising for a prior that is no distribution of such."""
@@ -271,6 +279,8 @@ class GaussianEstimator(LeafEstimator):
             cov, there = blocks["cov"].reshape(leaf.mean.shape) / share - step**2, used
             if leaf.covariance_type == "isotropic":
                 cov, there = cov.mean(axis=-1), used[..., 0]
+        if self.tied:
+            cov, there = _pooled(cov, weight[..., 0]), np.asarray(there.any(axis=len(leaf.shape) - 1, keepdims=True))
         cov = np.where(there, floor_covariances(cov, floor, leaf.covariance_type), leaf.cov)
         return Gaussian._restore(leaf.mean + np.where(used, step, 0.0), cov)
 
@@ -293,7 +303,8 @@ class GaussianEstimator(LeafEstimator):
     def raised(self, leaf: Gaussian) -> Gaussian:
         """Return Gaussians with covariances raised to the floor."""
         floor = self.min_covar if self._floor is None else self._floor
-        return Gaussian._restore(leaf.mean, floor_covariances(leaf.cov, floor, leaf.covariance_type))
+        cov = _pooled(leaf.cov, np.ones(leaf.shape)) if self.tied else leaf.cov
+        return Gaussian._restore(leaf.mean, floor_covariances(cov, floor, leaf.covariance_type))
 
     def counts(self, blocks: dict[str, Floats], leaf: Gaussian) -> Floats:
         """Return the weights of the members."""
@@ -317,11 +328,12 @@ class GaussianEstimator(LeafEstimator):
         if self.covariance != "diagonal":
             _refuse_partial(packed, seen, self.covariance)
         leaf = self.reference(packed, 1, own)
-        blocks = leaf.weigh(packed, seen.any(axis=1, keepdims=True).astype(np.float64), totals=not own)
+        often = point_weights(packed)
+        blocks = leaf.weigh(packed, seen.any(axis=1, keepdims=True) * often, totals=not own)
         weight = blocks["weight"].reshape(leaf.shape)[..., None]
         if self.covariance == "diagonal":
             starts = packed.offsets[:-1] if own else packed.offsets[:1]
-            count = np.add.reduceat(seen, starts, axis=0, dtype=np.float64).reshape(leaf.mean.shape)
+            count = np.add.reduceat(seen * often, starts, axis=0).reshape(leaf.mean.shape)
             # Of missing entries the blocks hold the expectations under leaf, which are to count for nothing here.
             blocks["cov"] = blocks["cov"] - ((weight - count) * leaf.cov).reshape(blocks["cov"].shape)
             weight = count
@@ -331,6 +343,13 @@ class GaussianEstimator(LeafEstimator):
         """Return the parameters of a state plus one, the analogue of the symbols of an emission row."""
         d = int(packed.values.shape[1])
         return 1 + d + {"isotropic": 1, "diagonal": d, "full": d * (d + 1) // 2}[self.covariance]
+
+
+def _pooled(cov: Floats, weights: Floats) -> Floats:
+    """Return the weighted mean of the covariances of all members, the last batch axis, for each of them."""
+    share, axis = weights.reshape(weights.shape + (1,) * (cov.ndim - weights.ndim)), weights.ndim - 1
+    total = share.sum(axis=axis, keepdims=True)
+    return np.broadcast_to((share * cov).sum(axis=axis, keepdims=True) / np.where(total > 0, total, 1.0), cov.shape)
 
 
 def _refuse_unseen(packed: Packed, own: bool) -> None:

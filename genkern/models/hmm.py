@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from genkern.core import hmm as core
 from genkern.core.hmm_positions import position_gradients
 from genkern.models import simplex
-from genkern.models.base import COORDINATES, Model, Statistics
+from genkern.models.base import COORDINATES, Statistics
 from genkern.models.bayes_net_hmm import BayesNet, unroll
 from genkern.models.characteristic import EmittingChain
 from genkern.models.hmm_draws import check_stopping, expected_visits, paths_of_length, paths_that_stop
+from genkern.models.hmm_paths import HiddenPaths
 from genkern.models.leaf import Leaf
 from genkern.models.lean_information import Information, InformationBlocks
 from genkern.models.positions import each_point
@@ -29,7 +30,7 @@ from genkern.validation import (
 )
 
 
-class HMM(Model):
+class HMM(HiddenPaths):
     r"""Hidden Markov model, :math:`p(x) = \sum_q \pi_{q_0} b_{q_0}(x_0) \prod_t a_{q_{t-1} q_t} b_{q_t}(x_t)`.
 
     Parameters
@@ -113,7 +114,7 @@ class HMM(Model):
         """What multiplies the last state: end weights, stop probabilities or None."""
         return self.stop if self.end is None else self.end
 
-    # --- likelihood, posterior, paths
+    # --- likelihood
 
     def pack(self, X: Any) -> Packed:
         """Encode raw sequences for this model."""
@@ -132,27 +133,6 @@ class HMM(Model):
             columns = [self[index].log_prob(packed, n_jobs) for index in np.ndindex(self.shape)]
             return np.stack(columns, axis=-1).reshape((-1, *self.shape))
         return core.log_prob(self.chains(), self.emissions.evidence(packed), packed.offsets, n_jobs=n_jobs)
-
-    def posterior(self, X: Any, pairs: bool = False) -> list[Any]:
-        r"""Return state posteriors :math:`\gamma_t(i)` per object, (T, n); with ``pairs`` also xi, (T - 1, n, n)."""
-        self._require_single("posterior")
-        packed = self.pack(X)
-        evidence = self.emissions.evidence(packed)
-        self._refuse_impossible(core.log_prob(self.chains(), evidence, packed.offsets), packed, evidence)
-        gamma, xi = core.marginals(self.chains(), evidence, packed.offsets, pairs=pairs)
-        states = np.split(gamma, packed.offsets[1:-1])
-        if xi is None:
-            return states
-        return list(zip(states, np.split(xi, (packed.offsets - np.arange(len(packed.offsets)))[1:-1])))
-
-    def viterbi(self, X: Any) -> list[NDArray[np.int32]]:
-        """Return the most probable state path of each object."""
-        self._require_single("viterbi")
-        packed = self.pack(X)
-        evidence = self.emissions.evidence(packed)
-        path, log_prob = core.viterbi(self.chains(), evidence, packed.offsets)
-        self._refuse_impossible(log_prob, packed, evidence)
-        return np.split(path, packed.offsets[1:-1])
 
     # --- the E-step and what is made of it
 
@@ -278,6 +258,11 @@ class HMM(Model):
         return len(self.parameter_names)
 
     @property
+    def n_tied(self) -> int:
+        """Number of parameters of the emissions that are others over again."""
+        return self.emissions.n_tied
+
+    @property
     def parameter_names(self) -> list[str]:
         """Names such as ``start[0]``, ``transitions[0,1]``, ``emissions.probs[0,A]``, ``stop[0]``."""
         states = range(self.n_states)
@@ -350,6 +335,10 @@ class HMM(Model):
 
         With end weights or stop probabilities and a length, sequences are drawn conditionally on that length.
         """
+        return [x for x, _ in self.simulate(n, length=length, rng=rng)]
+
+    def simulate(self, n: int, *, length: int | None = None, rng: Any = None) -> list[tuple[Any, NDArray[np.int64]]]:
+        """Return n sequences, those of ``sample``, with the states (T,) behind each."""
         self._require_single("sample")
         check_int(n, "n", "HMM.sample", 0)
         generator = np.random.default_rng(rng)
@@ -360,7 +349,7 @@ class HMM(Model):
         points = self.emissions.draw(np.concatenate(paths) if n else np.zeros(0, np.int64), generator)
         pieces = np.split(points, np.cumsum([len(path) for path in paths])[:-1]) if n else []
         alphabet = getattr(self.emissions, "alphabet", None)
-        return pieces if alphabet is None else [alphabet.decode(piece) for piece in pieces]
+        return list(zip(pieces if alphabet is None else [alphabet.decode(piece) for piece in pieces], paths))
 
     def to_bayes_net(self, length: int) -> BayesNet:
         """Return sequences of one length as a network of hidden ``state0``, ... and observed ``symbol0``, ...
@@ -368,25 +357,6 @@ class HMM(Model):
         Kernels with this ``length`` take both for the same: a row of the network holds so many observations.
         """
         return unroll(self, length)
-
-    # --- refusals
-
-    def _refuse_impossible(self, log_prob: Floats, packed: Packed, evidence: core.Evidence) -> None:
-        """Raise for the first object of probability zero, naming the position at which it became impossible."""
-        dead = np.flatnonzero(np.isneginf(log_prob))
-        if len(dead) == 0:
-            return
-        i = int(dead[0])
-        position = core.dead_position(self.chains(), evidence, packed.offsets, i)
-        length = int(packed.lengths[i])
-        where = f"at position {position}" if position < length else "at its end (end weights or stop probabilities)"
-        if position < length and packed.alphabet is not None:
-            code = packed.values[packed.offsets[i] + position]
-            where += f" (symbol {packed.alphabet.decode([code])[0]!r})"
-        raise ValueError(
-            f"HMM: object {i} has probability zero under the model {where}; {len(dead)} of {len(log_prob)} objects are "
-            "impossible, so posteriors and derivatives are undefined. Fit with a pseudocount > 0, or smooth the model."
-        )
 
 
 def emission_blocks(statistics: Statistics) -> dict[str, Floats]:

@@ -2,43 +2,47 @@
 
 from __future__ import annotations
 
-import math
+import copy
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from genkern.core import hmm as core
-from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics
 from genkern.models.categorical_estimator import CategoricalEstimator
-from genkern.models.em import Limits, Run, Steps, warn_unconverged
+from genkern.models.chosen import CRITERIA
+from genkern.models.em import Run, Steps, finished, replaced
+from genkern.models.em_estimator import EMEstimator
 from genkern.models.emissions import EMISSIONS
-from genkern.models.estimator import Batch, LeafEstimator, ModelEstimator
+from genkern.models.estimator import Batch, LeafEstimator
 from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm import HMM, emission_blocks
-from genkern.models.hmm_start import Plan, check_start, first_guess, pack_for_start
+from genkern.models.hmm_labels import Labels, check_states, expect, log_prob, read_states
+from genkern.models.hmm_start import Plan, check_start, first_guess, pack_for_start, states_by_length
+from genkern.models.hmm_step import log_prior, maximize
 from genkern.models.mixture_estimator import MixtureEstimator
-from genkern.models.restarts import First, Problem, Restarts, best_start, numbers_in, warn_lone
-from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
+from genkern.models.restarts import First, Problem, Restarts, numbers_in
+from genkern.models.streams import Keys
+from genkern.models.weights import quantiles, weighted
 from genkern.objects import Packed, kind_of
 from genkern.progress import report
-from genkern.validation import Floats, begin_fit, check_int, check_number, check_option
+from genkern.validation import check_int, check_number, check_option
 
 FAMILIES: dict[str, type[LeafEstimator]] = {**EMISSIONS, "mixture": MixtureEstimator}
 INITS = ("auto", "random", "segmental", "kmeans")
 FLOORS = ("min_covar", "relative_floor")
 
 
-class HMMEstimator(ModelEstimator):
+class HMMEstimator(EMEstimator):
     r"""Hidden Markov models by EM (Baum-Welch), one for all sequences or one for each.
 
     Parameters
     ----------
-    n_states : int or "auto", default="auto"
-        Number of states. "auto" is the rule of Jebara, Kondor & Howard (2004), sec. 8.2: the largest n with
-        about ``zeta`` times as many parameters as observations, of each sequence in ``fit_each`` and of the sequence
-        of median length in ``fit``.
+    n_states : int, "auto", "aic" or "bic", default="auto"
+        Number of states. "aic" and "bic" fit 1, 2, ... states and keep the model with the lowest criterion; two in a
+        row that are no better are the end. "auto" is the rule of Jebara, Kondor & Howard (2004), sec. 8.2: the largest
+        n with about ``zeta`` times as many parameters as observations, of each sequence in ``fit_each`` and of the
+        sequence of median length in ``fit``.
     emission : str or leaf estimator, default="auto"
         Family of the observations: "categorical", "gaussian", "bernoulli", "poisson", "geometric", "exponential",
         "gamma", "dirichlet", "multinomial" or "vonmises"; "auto" is categorical for symbols, else gaussian. A leaf
@@ -57,7 +61,8 @@ class HMMEstimator(ModelEstimator):
     init : {"auto", "random", "segmental", "kmeans"} or HMM, default="auto"
         First guess. "segmental" cuts every sequence into n equal parts, "kmeans" clusters vectors, "random" assigns
         at random. "auto" is segmental for left-right models, kmeans for vectors and random for symbols. An HMM also
-        says how many states there are, what they emit and whether sequences end; other parameters must not disagree.
+        says how many states there are, what they emit and whether sequences end; other parameters must not disagree;
+        in ``fit_each`` there may be one for each sequence, as a list or a stack.
     structure : {"ergodic", "left-right"}, default="ergodic"
         Left-right models start in state 0 and stay or go on by one.
     ending : {None, "stop", "end"}, default=None
@@ -69,13 +74,21 @@ class HMMEstimator(ModelEstimator):
         ``fit_each``. The default is theirs, 1e-3.
     zeta : float, default=0.1
         Parameters per observation in the "auto" rule.
+    max_states : int, default=20
+        Largest number of states that "aic" and "bic" try.
+    fixed : tuple of str, default=()
+        What EM leaves as it is in the first guess: "start", "transitions" (with stop probabilities), "emissions"
+        and "end".
+    callback : callable, optional
+        Called after each EM step with its number, the model (of several that are fitted together, the stack of those
+        that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
         Seed. Random numbers depend on it and, in ``fit_each``, on the content of each sequence, never on its place in
         the list; None counts as 0, so that fits are reproducible.
     n_jobs : int, optional
         Threads.
     verbose : int, default=0
-        Report EM steps.
+        1 reports runs and their outcome, 2 every step as well.
 
     Attributes
     ----------
@@ -86,6 +99,8 @@ class HMMEstimator(ModelEstimator):
     history_ : list of float
         Objective after each step, starting with that of the first guess: log-likelihood plus log prior of the
         pseudocounts. It never falls.
+    criterion_ : list of float
+        The criterion for 1, 2, ... states, if ``n_states`` names one.
 
     Examples
     --------
@@ -94,6 +109,10 @@ class HMMEstimator(ModelEstimator):
     >>> HMMEstimator(n_states=2, structure="left-right").fit(X).model_.viterbi(["aaab"])[0]
     array([0, 0, 0, 1], dtype=int32)
     """
+
+    kind = HMM
+    chosen = ("n_states", "max_states")
+    _labels: Labels = None  # states that are known, once there are objects
 
     def __init__(
         self,
@@ -110,6 +129,9 @@ class HMMEstimator(ModelEstimator):
         min_covar: float | None = None,
         relative_floor: float | None = None,
         zeta: float = 0.1,
+        max_states: int = 20,
+        fixed: Any = (),
+        callback: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -126,13 +148,16 @@ class HMMEstimator(ModelEstimator):
         self.min_covar = min_covar
         self.relative_floor = relative_floor
         self.zeta = zeta
+        self.max_states = max_states
+        self.fixed = fixed
+        self.callback = callback
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     # --- public
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, states: Any = None) -> Self:
         """Fit one model to all sequences.
 
         Parameters
@@ -140,51 +165,21 @@ class HMMEstimator(ModelEstimator):
         X : list of sequences, or 2-D array of univariate series
         y : None
             Ignored.
+        sample_weight : array of shape (n_objects,), optional
+            How often each object counts: a weight of two as the object given twice, zero as one left out.
+        states : list of integer arrays (T,), optional
+            What is known of the states, -1 where nothing is: EM sums over paths that agree with them, and counts where
+            all are known. They take the place of ``init`` by name, and "auto" then has as many states as they name.
 
         Returns
         -------
         self
         """
-        self._check_parameters()
-        begin_fit(self, X, y)
-        emission, packed = self._begin(X)
-        n = self._states(emission, packed, float(np.median(packed.lengths)))
-        run = self._best(emission, packed, n, np.array([seed_of(self.random_state)], np.uint64), own=False)
-        self.model_, self.history_ = run.models[0], run.history
-        self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
-        warn_unconverged(run.converged, run.lost, self._limits(), "n_states")
-        warn_lone(run, ("state", "component"), self._limits())
-        return self
-
-    def fit_each(self, X: Any) -> list[HMM]:
-        """Return one model per sequence; each depends on its sequence alone (and the alphabet of all).
-
-        Emissions with ``estimate="map"`` whose prior is not given take it from all sequences, on which every model then
-        depends; give ``prior_mean`` and ``prior_scale`` for models that do not.
-        """
-        self._check_parameters()
-        emission, packed = self._begin(X)
-        self.check_each(packed)
-        lengths, which = np.unique(packed.lengths, return_inverse=True)
-        sizes = np.array([self._states(emission, packed, length) for length in lengths])[which]
-        keys = self._keys(packed)
-        models: list[Any] = [None] * packed.n_objects
-        converged, lost = np.ones(packed.n_objects, bool), np.zeros(packed.n_objects)
-        for n in np.unique(sizes):
-            group = np.flatnonzero(sizes == n)
-            if self.verbose:
-                report(f"HMMEstimator: fitting {len(group)} models of {n} states")
-            run = self._best(emission, packed.take(group), int(n), keys[group], own=True)
-            converged[group], lost[group] = run.converged, run.lost
-            warn_lone(run, ("state", "component"), self._limits(), group)
-            for i, model in zip(group, run.models, strict=True):
-                models[i] = model
-        warn_unconverged(converged, lost, self._limits(), "n_states")
-        return models
+        return self._fit(X, y, sample_weight, states)
 
     def check_each(self, packed: Packed) -> None:
         """Raise where the emissions cannot be fitted to an object alone; a given first guess needs none."""
-        if not isinstance(self.init, HMM):
+        if self._example is None:
             self._begin(packed)[0].check_each(packed)
 
     def maximize(self, statistics: Statistics) -> HMM:
@@ -195,11 +190,11 @@ class HMMEstimator(ModelEstimator):
         leaves these aside: ``estimator.bounded(estimator.pack(X), own=False).maximize`` is its very step.
         """
         summed = statistics if statistics.model.shape else statistics.total()
-        return self._maximize(self._emission_of(statistics.model), summed)
+        return maximize(summed, self._emission_of(statistics.model), self.pseudocount)
 
     def resolve(self, X: Any) -> HMMEstimator:
         """Return an estimator that fits parts of X as it would fit the whole (same alphabet)."""
-        if isinstance(self.init, HMM):
+        if self._example is not None:
             return clone(self)
         emission, packed = self._begin(X)
         return clone(self).set_params(emission=emission.resolve(packed), **dict.fromkeys(FLOORS))
@@ -217,17 +212,18 @@ class HMMEstimator(ModelEstimator):
 
     def _check_parameters(self) -> None:
         who = "HMMEstimator"
-        if self.n_states != "auto":
+        if isinstance(self.n_states, str):
+            check_option(self.n_states, ("auto", *CRITERIA), "n_states", who)
+        else:
             check_int(self.n_states, "n_states", who, 1)
-        for name, minimum in (("n_init", 1), ("max_iter", 0)):
-            check_int(getattr(self, name), name, who, minimum)
-        for name in ("tol", "pseudocount"):
-            check_number(getattr(self, name), name, who)
+        super()._check_parameters()
+        check_int(self.max_states, "max_states", who, 1)
+        check_number(self.pseudocount, "pseudocount", who)
         check_number(self.zeta, "zeta", who, exclusive=True)
         check_option(self.structure, ("ergodic", "left-right"), "structure", who)
         if self.ending is not None:
             check_option(self.ending, ("stop", "end"), "ending", who)
-        if not isinstance(self.init, HMM):
+        if self._example is None:
             check_option(self.init, INITS, "init", who)
 
     def _begin(self, X: Any) -> tuple[LeafEstimator, Packed]:
@@ -243,12 +239,12 @@ class HMMEstimator(ModelEstimator):
                 raise ValueError(f"HMMEstimator: '{name}' belongs to the emission estimator; set it there.")
             return self.emission
         name = check_option(self.emission, ("auto", *FAMILIES), "emission", "HMMEstimator")
-        if name == "auto" and isinstance(self.init, HMM):
-            return self._emission_of(self.init)
+        if name == "auto" and self._example is not None:
+            return self._emission_of(self._example)
         if name == "auto":
             name = "categorical" if kind_of(X, "HMMEstimator") == "symbols" else "gaussian"
         emission = self._named_emission(name)
-        return emission.shaped(self.init.emissions) if isinstance(self.init, HMM) else emission
+        return emission.shaped(self._example.emissions) if self._example is not None else emission
 
     def _named_emission(self, name: str) -> LeafEstimator:
         if name == "categorical":
@@ -270,54 +266,93 @@ class HMMEstimator(ModelEstimator):
 
     def _pack(self, emission: LeafEstimator, X: Any) -> Packed:
         """Encode X, with the alphabet of the model to start from if there is one."""
-        if not isinstance(self.init, HMM):
+        if self._example is None:
             return emission.pack_sequences(X)
-        check_start(self.init, self.structure, self.ending)
-        family = self.init.emissions.family_name
+        given, example = self._given, self._example
+        for model in given.unstack() if given.shape else [given]:
+            check_start(model, self.structure, self.ending)
+        family = example.emissions.family_name
         if family is not None and not isinstance(emission, FAMILIES[family]):
             raise ValueError(
-                f"HMMEstimator: 'init' has emissions {self.init.emissions!r}, and 'emission' is {self.emission!r}. "
+                f"HMMEstimator: 'init' has emissions {example.emissions!r}, and 'emission' is {self.emission!r}. "
                 "Make them agree, or leave emission='auto'."
             )
-        given = isinstance(self.emission, LeafEstimator)
-        return pack_for_start(self.init, emission, X) if given else self.init.pack(X)
+        named = not isinstance(self.emission, LeafEstimator)
+        return example.pack(X) if named else pack_for_start(example, emission, X)
 
-    def _states(self, emission: Any, packed: Packed, length: float) -> int:
-        if isinstance(self.init, HMM):
-            if self.n_states not in ("auto", self.init.n_states):
+    def _states(self, packed: Packed, length: float) -> int:
+        if self._example is not None:
+            if self.n_states not in ("auto", self._example.n_states):
                 raise ValueError(
-                    f"HMMEstimator: 'init' has {self.init.n_states} states and n_states is {self.n_states}; make them "
-                    "agree, or leave n_states='auto'."
+                    f"HMMEstimator: 'init' has {self._example.n_states} states and n_states is {self.n_states}; make "
+                    "them agree, or leave n_states='auto'."
                 )
-            return self.init.n_states
+            return int(self._example.n_states)
         if self.n_states == "auto":
-            return states_by_length(length, emission.n_free(packed), self.zeta)
-        return int(self.n_states)
+            known = 0 if self._labels is None else int(self._labels.max()) + 1
+            return known or states_by_length(length, self.emission.n_free(packed), self.zeta)
+        return check_int(self.n_states, "n_states", "HMMEstimator with known states", 1)
 
     # --- EM
 
     def _keys(self, packed: Packed) -> Keys:
         """Return the keys of the objects' random numbers; none are drawn for a model to start from."""
-        if isinstance(self.init, HMM):
+        if self._example is not None:
             return np.zeros(packed.n_objects, np.uint64)
-        return keys_of(seed_of(self.random_state), unit_free_digests(packed))
+        return super()._keys(packed)
 
-    def _limits(self) -> Limits:
-        return Limits("HMMEstimator", self.max_iter, self.tol, self.verbose)
+    def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
+        family = self._emission_for(X)
+        whole = self._pack(family, X)
+        packed = weighted(whole, sample_weight, "HMMEstimator")
+        if own:
+            self.check_each(packed)
+        inner, labels = copy.copy(self), read_states(known, whole)
+        inner.__dict__.update({"emission": family.inside_em(packed), "_labels": labels, **dict.fromkeys(FLOORS)})
+        if labels is not None:
+            check_states(labels, whole, inner._states(packed, self._length(packed)))
+            inner._labels = (
+                labels if packed.weights is None else labels[np.repeat(np.asarray(sample_weight) > 0, whole.lengths)]
+            )
+        return inner, packed
 
-    def _best(self, emission: LeafEstimator, packed: Packed, n: int, keys: Keys, own: bool) -> Run:
-        """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
+    @staticmethod
+    def _length(packed: Packed) -> float:
+        """Return the median length."""
+        return float(quantiles(packed.lengths, packed.weights, 0.5))
+
+    def _runs(self, own: bool) -> int:
+        return 1 if self._example is not None else self.n_init
+
+    def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
+        """Return the best of ``n_init`` runs of EM, chosen for each model; own models of one size are run together."""
+        if not own:
+            return super()._best(packed, keys, own)
+        lengths, which = np.unique(packed.lengths, return_inverse=True)
+        sizes = np.array([self._states(packed, length) for length in lengths])[which]
+        run = finished([None] * packed.n_objects)
+        for n in np.unique(sizes):
+            group = np.flatnonzero(sizes == n)
+            if self.verbose:
+                report(f"HMMEstimator: fitting {len(group)} models of {n} states")
+            run = replaced(run, group, super()._best(packed.take(group), keys[group], own))
+        return run
+
+    def _problem(self, packed: Packed, own: bool) -> Problem:
+        emission: LeafEstimator = self.emission
+        n, labels = self._states(packed, self._length(packed)), self._labels
 
         def guess(part: Packed, some: Restarts, each: bool) -> First:
-            return First(self._guess(Plan(part, n, self.structure, each, some.keys), emission.bounded(part, each)))
+            plan = Plan(part, n, self.structure, each, some.keys, labels)
+            return First(self._guess(plan, emission.bounded(part, each)))
 
         def steps(part: Packed, each: bool) -> Steps:
             batch = Batch(emission.bounded(part, each))
             return Steps(
-                lambda model, part: model.statistics(part, totals=not model.shape, n_jobs=self.n_jobs),
-                lambda statistics: self._maximize(batch.estimator, statistics),
-                self._log_prob,
-                lambda model: self._log_prior(batch.estimator, model),
+                lambda model, part: expect(model, part, labels, self.n_jobs),
+                lambda statistics: maximize(statistics, batch.estimator, self.pseudocount),
+                lambda model, part: log_prob(model, part, labels, self.n_jobs),
+                lambda model: log_prior(model, batch.estimator, self.pseudocount),
                 batch.drop if each else None,
                 at_floor=(lambda model: batch.estimator.at_floor(model.emissions)) if emission.collapses else None,
                 counts=lambda statistics: emission.counts(emission_blocks(statistics), statistics.model.emissions),
@@ -326,14 +361,21 @@ class HMMEstimator(ModelEstimator):
                 ),
             )
 
-        problem = Problem(steps, guess, n, n * n + numbers_in(emission.reference(packed, n, own=False)))
-        once = isinstance(self.init, HMM)
-        return best_start(problem, self._limits(), 1 if once else self.n_init, packed, keys, own)
+        return Problem(packed, steps, guess, n, n * n + numbers_in(emission.reference(packed, n, own=False)))
+
+    def _fixable(self) -> list[Any]:
+        return ["start", "transitions", "emissions", "end"]
+
+    def _keep(self, old: HMM, new: HMM) -> HMM:
+        """Return a new model with the fixed parameters of an old one; stop probabilities are part of transitions."""
+        fixed = {*self.fixed, *(("stop",) if "transitions" in self.fixed else ())}
+        return HMM._restore(*(getattr(old if name in fixed else new, name) for name in HMM._fields))
 
     def _guess(self, plan: Plan, emission: LeafEstimator) -> HMM:
-        if isinstance(self.init, HMM):
-            # One model taken as often as there are objects: the same as a stack of so many, but faster.
-            model = HMM.stack([self.init])[np.zeros(plan.packed.n_objects, np.int64)] if plan.own else self.init
+        if self._example is not None:
+            model: HMM = self._given_to(plan.packed, plan.own)
+            if "emissions" in self.fixed:
+                return model
             fields = {name: getattr(model, name) for name in model._fields}
             # EM keeps to the floor, and could only fall from a model below it.
             return HMM._restore(*{**fields, "emissions": emission.raised(model.emissions)}.values())
@@ -344,42 +386,3 @@ class HMMEstimator(ModelEstimator):
         if init == "auto":
             init = "segmental" if self.structure == "left-right" else "kmeans" if numeric else "random"
         return first_guess(plan, emission, init, self.ending)
-
-    def _log_prob(self, model: HMM, packed: Packed) -> Floats:
-        """Return the log-likelihood of each object under the model, or under its own."""
-        evidence = model.emissions.evidence(packed)
-        return core.log_prob(model.chains(), evidence, packed.offsets, n_jobs=self.n_jobs, own=bool(model.shape))
-
-    def _log_prior(self, emission: LeafEstimator, model: HMM) -> Floats:
-        """Return the log prior (batch) of pseudocounts on allowed start, transition, stop and emission parameters."""
-        prior = emission.log_prior(model.emissions) + log_pseudocounts(model.start, self.pseudocount)
-        prior = prior + log_pseudocounts(model.transitions, self.pseudocount, 2)
-        return prior if model.final is None else prior + log_pseudocounts(model.final, self.pseudocount)
-
-    def _maximize(self, emission: LeafEstimator, statistics: Statistics) -> HMM:
-        """Return the M-step's model, of the batch of the model that the statistics were taken under."""
-        model: HMM = statistics.model
-        added = np.full(model.n_states, float(self.pseudocount))  # the structure's zeros are the model's own
-        start = expected_rows(model.start, statistics["start"], added)
-        end = stop = None
-        if model.stop is None:
-            steps = expected_rows(model.transitions, statistics["transitions"], added)
-        else:
-            joint = np.concatenate([model.transitions, model.stop[..., None]], axis=-1)
-            raw = np.concatenate([statistics["transitions"], statistics["stop"][..., None]], axis=-1)
-            rows = expected_rows(joint, raw, np.append(added, self.pseudocount))
-            steps, stop = rows[..., :-1], rows[..., -1]
-        if model.end is not None:
-            end = expected_rows(model.end, statistics["end"], added)
-        emissions = emission.maximize_blocks(emission_blocks(statistics), model.emissions)
-        return HMM._restore(start, steps, emissions, end, stop)
-
-
-def states_by_length(length: float, symbols: int, zeta: float = 0.1) -> int:
-    r"""Return the number of states for a sequence of given length.
-
-    .. math:: n = \left\lfloor \tfrac12 \left(\sqrt{m^2 + 4(L\zeta + m + 1)} - m\right) \right\rfloor + 1
-
-    The root of :math:`(n - 1)(n + m + 1) = L \zeta` (Jebara, Kondor & Howard 2004, sec. 8.2), at least two.
-    """
-    return int((math.sqrt(symbols**2 + 4.0 * (length * zeta + symbols + 1)) - symbols) / 2.0) + 1

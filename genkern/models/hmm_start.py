@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ from numpy.typing import NDArray
 
 from genkern.models.estimator import LeafEstimator, one_hot
 from genkern.models.hmm import HMM
-from genkern.models.mixture_start import ROUNDS, cluster, soften
+from genkern.models.mixture_start import ROUNDS, cluster, divide, soften
 from genkern.models.streams import Keys, derive, uniforms
 from genkern.models.value import Value
+from genkern.models.weights import counted, point_weights
 from genkern.objects import Packed
 from genkern.validation import Floats
 
@@ -22,11 +24,12 @@ SMOOTHING = 1.0  # added to every transition counted between labels: a first gue
 class Plan:
     """What a first guess needs to know: the data, the states, what may follow what, and keys of random numbers.
 
-    ``own`` asks for one model per object; there is one key per model.
+    ``own`` asks for one model per object; there is one key per model. ``labels`` (N,) are the states that are known.
     """
 
-    def __init__(self, packed: Packed, n: int, structure: str, own: bool, keys: Keys):
+    def __init__(self, packed: Packed, n: int, structure: str, own: bool, keys: Keys, labels: Any = None):
         self.packed, self.n, self.structure, self.own, self.keys = packed, n, structure, own, keys
+        self.labels = labels
         self.batch = (packed.n_objects,) if own else ()
         self.groups = packed.offsets if own else np.array([0, len(packed.values)])
 
@@ -43,6 +46,16 @@ def allowed(structure: str, n: int) -> tuple[Floats, Floats]:
     start = np.zeros(n)
     start[0] = 1.0
     return start, np.eye(n) + np.eye(n, k=1)
+
+
+def states_by_length(length: float, symbols: int, zeta: float = 0.1) -> int:
+    r"""Return the number of states for a sequence of given length.
+
+    .. math:: n = \left\lfloor \tfrac12 \left(\sqrt{m^2 + 4(L\zeta + m + 1)} - m\right) \right\rfloor + 1
+
+    The root of :math:`(n - 1)(n + m + 1) = L \zeta` (Jebara, Kondor & Howard 2004, sec. 8.2), at least two.
+    """
+    return int((math.sqrt(symbols**2 + 4.0 * (length * zeta + symbols + 1)) - symbols) / 2.0) + 1
 
 
 def check_start(model: HMM, structure: str, ending: str | None) -> None:
@@ -86,19 +99,24 @@ def _form(value: Any) -> Any:
 
 
 def first_guess(plan: Plan, emission: LeafEstimator, init: str, ending: str | None) -> HMM:
-    """Return the HMM (or stack of own HMMs) from which EM starts."""
-    labels = None
-    if init != "random":
+    """Return the HMM (or stack of own HMMs) from which EM starts; labels, if there are any, tell more than ``init``."""
+    labels = plan.labels
+    if labels is None and init != "random":
         labels = _segments(plan) if init == "segmental" else _clusters(plan, emission)
     start_mask, step_mask = allowed(plan.structure, plan.n)
-    if labels is None:
+    if plan.labels is not None:
+        start, steps = _labelled_chain(plan, labels, start_mask, step_mask)
+        emissions = emission.guess(plan.packed, _known_shares(plan, emission) * counted(plan.packed), plan.own)
+    elif labels is None:
         start, steps = _random_chain(plan, start_mask, step_mask)
         emissions = _random_emissions(plan, emission)
     else:
         start, steps = _labelled_chain(plan, labels, start_mask, step_mask)
         shares = one_hot(labels, plan.n) if init == "segmental" else _softened(plan, emission, labels)
-        emissions = emission.guess(plan.packed, shares, plan.own)
-    lengths = plan.packed.lengths if plan.own else np.array([plan.packed.lengths.mean()])
+        emissions = emission.guess(plan.packed, shares * counted(plan.packed), plan.own)
+    lengths = (
+        plan.packed.lengths if plan.own else np.array([np.average(plan.packed.lengths, weights=plan.packed.weights)])
+    )
     shape = (*plan.batch, plan.n)
     end = stop = None
     if ending == "end":
@@ -128,19 +146,38 @@ def _softened(plan: Plan, emission: LeafEstimator, labels: NDArray[np.int64]) ->
     return soften(emission.standardized(plan.packed, plan.own).values, plan.groups, labels, plan.n)
 
 
+def _known_shares(plan: Plan, emission: LeafEstimator) -> Floats:
+    """Return shares (N, n) of states in points, given labels of some; the rest is divided among states without label.
+
+    Every state has one point more, made of all: one labelled point says nothing of a variance.
+    """
+    shares = one_hot(np.maximum(plan.labels, 0), plan.n) * (plan.labels >= 0)[:, None]
+    unseen = np.flatnonzero(shares.sum(axis=0) == 0)
+    rest = (plan.labels < 0).astype(np.float64)[:, None]
+    if len(unseen) and rest.any():
+        points = emission.standardized(plan.packed, plan.own)
+        shares[:, unseen] = divide(points, rest, plan.own, len(unseen), plan.keys, "kmeans")[:, 0]
+    return np.asarray(shares + 1.0 / len(shares))
+
+
 def _labelled_chain(
     plan: Plan, labels: NDArray[np.int64], start_mask: Floats, step_mask: Floats
 ) -> tuple[Floats, Floats]:
-    """Return start (batch, n) and transitions (batch, n, n) from smoothed counts of labels."""
+    """Return start (batch, n) and transitions (batch, n, n) from smoothed counts of labels; -1 counts for nothing."""
     n, packed = plan.n, plan.packed
     owner = np.arange(packed.n_objects) if plan.own else np.zeros(packed.n_objects, np.int64)
     rows = len(plan.keys)
-    first = np.bincount(owner * n + labels[packed.offsets[:-1]], minlength=rows * n).reshape(rows, n)
-    inside = np.ones(len(labels), bool)
+    begin = labels[packed.offsets[:-1]]
+    often = None if packed.weights is None else point_weights(packed)[:, 0]
+    known = begin >= 0
+    weights = None if packed.weights is None else packed.weights[known]
+    first = np.bincount((owner * n + begin)[known], weights, rows * n).reshape(rows, n)
+    inside = labels >= 0
+    inside[1:] &= labels[:-1] >= 0
     inside[packed.offsets[:-1]] = False
     here = np.flatnonzero(inside)
     cells = (np.repeat(owner, packed.lengths)[here] * n + labels[here - 1]) * n + labels[here]
-    steps = np.bincount(cells, minlength=rows * n * n).reshape(rows, n, n)
+    steps = np.bincount(cells, None if often is None else often[here], rows * n * n).reshape(rows, n, n)
     return _normalised(plan, first, steps, start_mask, step_mask)
 
 
@@ -169,10 +206,11 @@ def _random_emissions(plan: Plan, emission: LeafEstimator) -> Any:
     """
     if plan.packed.alphabet is None:
         shares = _softened(plan, emission, _clusters(plan, emission, rounds=1))
-        return emission.guess(plan.packed, shares, plan.own)
+        return emission.guess(plan.packed, shares * counted(plan.packed), plan.own)
     rows, codes = len(plan.keys), int(plan.packed.values.max()) + 1
     owners = np.repeat(np.arange(rows), np.diff(plan.groups))
-    counts = np.bincount(owners * codes + plan.packed.values, minlength=rows * codes)
+    often = None if plan.packed.weights is None else point_weights(plan.packed)[:, 0]
+    counts = np.bincount(owners * codes + plan.packed.values, often, rows * codes)
     weights = uniforms(derive(plan.keys, EMISSION_SALT)[:, None], np.arange(codes * plan.n)) ** 4
     weights = weights.reshape(rows * codes, plan.n)
     weights *= (counts / weights.sum(axis=1))[:, None]

@@ -12,6 +12,7 @@ from genkern.core.kde_variance import LIKELY, RANGE, cross_validated
 from genkern.models.base import Statistics
 from genkern.models.estimator import ModelEstimator
 from genkern.models.kde import KDE
+from genkern.models.weights import point_weights, weighted
 from genkern.objects import Packed, pack_points
 from genkern.validation import LARGEST, Floats, begin_fit, check_number, check_option
 
@@ -91,7 +92,7 @@ class KDEEstimator(ModelEstimator):
     def __init__(self, variance: str | float = "likelihood"):
         self.variance = variance
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit one estimate to the points of all bags.
 
         Parameters
@@ -99,20 +100,23 @@ class KDEEstimator(ModelEstimator):
         X : list of bags of points, or 2-D array of single points
         y : None
             Ignored.
+        sample_weight : array of shape (n_objects,), optional
+            How often each object counts: a weight of two as the object given twice, zero as one left out.
 
         Returns
         -------
         self
         """
         begin_fit(self, X, y)
-        values = self.pack(X).values
-        self.model_ = self._fit(Packed(values, np.array([0, len(values)])), ["X"])[0]
+        packed = weighted(self.pack(X), sample_weight, "KDEEstimator")
+        together = Packed(packed.values, packed.offsets[[0, -1]])
+        self.model_ = self._fit(together, point_weights(packed), ["X"])[0]
         return self
 
     def fit_each(self, X: Any) -> list[KDE]:
         """Return one estimate per bag."""
         packed = self.pack(X)
-        return self._fit(packed, [f"object {i}" for i in range(packed.n_objects)])
+        return self._fit(packed, point_weights(packed), [f"object {i}" for i in range(packed.n_objects)])
 
     def maximize(self, statistics: Statistics) -> KDE:
         """Refuse: a kernel density estimate has no M-step."""
@@ -142,20 +146,21 @@ class KDEEstimator(ModelEstimator):
             )
         return packed
 
-    def _fit(self, packed: Packed, names: list[str]) -> list[KDE]:
-        """Return the estimates of all bags, which errors call by name."""
-        bags = _distinct(packed)
+    def _fit(self, packed: Packed, often: Floats, names: list[str]) -> list[KDE]:
+        """Return the estimates of all bags of points that count so often (N, 1); errors call them by name."""
+        bags = _distinct(packed, often)
         sizes = np.diff(bags.offsets)
-        weights = bags.counts / np.repeat(packed.lengths, sizes)
+        lengths = np.add.reduceat(bags.counts, bags.offsets[:-1])
+        weights = bags.counts / np.repeat(lengths, sizes)
         if isinstance(self.variance, str):
-            variances = self._variances(bags, weights, packed.lengths, names)
+            variances = self._variances(bags, weights, lengths, names)
         else:
             variances = np.full(len(sizes), float(self.variance))
         ends = bags.offsets[1:-1]
         parts = zip(np.split(bags.points, ends), variances, np.split(weights, ends), strict=True)
         return [KDE._restore(points.copy(), np.array(h), shares.copy()) for points, h, shares in parts]
 
-    def _variances(self, bags: Bags, weights: Floats, lengths: NDArray[np.int64], names: list[str]) -> Floats:
+    def _variances(self, bags: Bags, weights: Floats, lengths: Floats, names: list[str]) -> Floats:
         """Return the variance of each bag by the chosen rule."""
         d = bags.points.shape[1]
         spread = _spread(bags, weights, lengths)
@@ -199,19 +204,20 @@ class KDEEstimator(ModelEstimator):
         return tags
 
 
-def _distinct(packed: Packed) -> Bags:
+def _distinct(packed: Packed, often: Floats) -> Bags:
     """Return the distinct points of each bag in lexicographic order, and how often each occurs."""
     values = packed.values + 0.0  # -0.0 is 0.0
-    values = values[np.lexsort((*values.T[::-1], packed.owners))]
+    order = np.lexsort((*values.T[::-1], packed.owners))
+    values = values[order]
     first = np.ones(len(values), bool)
     first[1:] = (values[1:] != values[:-1]).any(axis=1)
     first[packed.offsets[:-1]] = True
     starts = np.flatnonzero(first)
-    counts = np.diff(np.append(starts, len(values))).astype(np.float64)
+    counts = np.add.reduceat(often[order, 0], starts)
     return Bags(values[starts], counts, np.searchsorted(starts, packed.offsets))
 
 
-def _spread(bags: Bags, weights: Floats, lengths: NDArray[np.int64]) -> Floats:
+def _spread(bags: Bags, weights: Floats, lengths: Floats) -> Floats:
     """Return the mean (n_objects,) over coordinates of the unbiased variance of each bag; zero for one draw."""
     firsts, sizes = bags.offsets[:-1], np.diff(bags.offsets)
     mean = np.add.reduceat(weights[:, None] * bags.points, firsts, axis=0)
@@ -221,7 +227,7 @@ def _spread(bags: Bags, weights: Floats, lengths: NDArray[np.int64]) -> Floats:
     return squares.mean(axis=1) * lengths / np.maximum(lengths - 1, 1)
 
 
-def _refuse_degenerate(spread: Floats, bags: Bags, lengths: NDArray[np.int64], names: list[str]) -> None:
+def _refuse_degenerate(spread: Floats, bags: Bags, lengths: Floats, names: list[str]) -> None:
     """Raise for the first bag whose points have no spread, or one so small that squares leave the range of numbers."""
     bad = np.flatnonzero(spread < SMALLEST)
     if len(bad) == 0:
@@ -232,7 +238,7 @@ def _refuse_degenerate(spread: Floats, bags: Bags, lengths: NDArray[np.int64], n
             f"KDEEstimator: the points of {names[i]} deviate by {np.sqrt(spread[i]):.3g}, and expected is at least "
             f"{np.sqrt(SMALLEST):g}, lest squares underflow. Divide them by their scale."
         )
-    what = "1 sample" if lengths[i] == 1 else f"{lengths[i]} points, all equal"
+    what = "1 sample" if lengths[i] == 1 else f"{lengths[i]:g} points, all equal"
     raise ValueError(
         f"KDEEstimator: {names[i]} has {what}, which says nothing about the variance. Give variance= a number."
     )

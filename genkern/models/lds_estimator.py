@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from genkern.models.base import Statistics
-from genkern.models.em import Run, Steps
+from genkern.models.em import Steps, expected
 from genkern.models.em_estimator import EMEstimator
 from genkern.models.gaussian_estimator import COVARIANCES
 from genkern.models.lds import LDS
@@ -15,11 +15,10 @@ from genkern.models.lds_covariance import form_of
 from genkern.models.lds_start import first_guess, perturbed
 from genkern.models.lds_step import BOUND, Rules, log_prior, maximize
 from genkern.models.lds_units import UNSEEN, check_rules, raw_rules, refuse_low, rescaled, rules_of
-from genkern.models.restarts import First, Problem, Restarts, best_start, numbers_in, place_in
-from genkern.models.streams import Keys
+from genkern.models.restarts import First, Problem, Restarts, numbers_in, place_in
 from genkern.models.units import Units, standardise, warn_unseen
 from genkern.objects import Packed, pack_series
-from genkern.validation import check_bool, check_int, check_number, check_option
+from genkern.validation import check_bool, check_int, check_option
 
 INITS = ("subspace", "pca")
 
@@ -41,7 +40,8 @@ class LDSEstimator(EMEstimator):
         Form of the observation noise R. The others are full.
     init : {"subspace", "pca"} or LDS, default="subspace"
         First guess: from the block Hankel matrix of autocovariances, from principal components (n_states not above the
-        number of channels), or a system, whose forms of covariances are kept.
+        number of channels), or a system, whose forms of covariances are kept; in ``fit_each`` also one for each
+        series, as a list or a stack.
     n_init : int, default=1
         Runs; those after the first start from random changes of the first guess, and the best is kept.
     max_iter : int, default=500
@@ -67,13 +67,19 @@ class LDSEstimator(EMEstimator):
     stable : bool, default=False
         Keep the spectral radius of A below one. Where the M-step leads out of the stable systems, it goes as far as
         they reach, or to the shrunk target if that is better, so that the objective still does not fall.
+    fixed : tuple of str, default=()
+        What EM leaves as it is in the first guess: fields of the system, such as "transition"
+        or "obs_cov".
+    callback : callable, optional
+        Called after each EM step with its number, the model (of several that are fitted together, the stack of those
+        that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
         Seed of restarts. Random numbers depend on it and, in ``fit_each``, on the content of each series, never on its
         place in the list; None counts as 0, so that fits are reproducible.
     n_jobs : int, optional
         Threads.
     verbose : int, default=0
-        Report EM steps.
+        1 reports runs and their outcome, 2 every step as well.
 
     Attributes
     ----------
@@ -107,6 +113,8 @@ class LDSEstimator(EMEstimator):
     array([0.5, 0.5])
     """
 
+    kind = LDS
+
     def __init__(
         self,
         n_states: int = 2,
@@ -123,6 +131,8 @@ class LDSEstimator(EMEstimator):
         state_variance: float = 1.0,
         obs_variance: float | None = None,
         stable: bool = False,
+        fixed: Any = (),
+        callback: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -140,13 +150,15 @@ class LDSEstimator(EMEstimator):
         self.state_variance = state_variance
         self.obs_variance = obs_variance
         self.stable = stable
+        self.fixed = fixed
+        self.callback = callback
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     def pack(self, X: Any) -> Packed:
         """Encode raw series."""
-        width = self.init.n_channels if isinstance(self.init, LDS) else None
+        width = None if self._example is None else self._example.n_channels
         return pack_series(X, "LDSEstimator", n_channels=width)
 
     def maximize(self, statistics: Statistics) -> LDS:
@@ -162,23 +174,20 @@ class LDSEstimator(EMEstimator):
     def _check_parameters(self) -> None:
         check_int(self.n_states, "n_states", "LDSEstimator", 1)
         check_option(self.covariance, COVARIANCES, "covariance", "LDSEstimator")
-        check_int(self.n_init, "n_init", "LDSEstimator", 1)
+        super()._check_parameters()
         for name in ("stable", "offset"):
             check_bool(getattr(self, name), name, "LDSEstimator")
-        check_int(self.max_iter, "max_iter", "LDSEstimator", 0)
-        check_number(self.tol, "tol", "LDSEstimator")
         check_rules(self, "LDSEstimator")
-        if isinstance(self.init, LDS):
-            self._check_start(self.init)
+        if self._given is not None:
+            self._check_start(self._given)
         else:
             check_option(self.init, INITS, "init", "LDSEstimator")
 
     def _check_start(self, model: LDS) -> None:
         """Raise for a system from which EM under these rules could only fall."""
-        if model.shape or model.n_states != self.n_states:
+        if model.n_states != self.n_states:
             raise ValueError(
-                f"LDSEstimator: 'init' must be one system with n_states={self.n_states} states. Got batch "
-                f"{model.shape}, {model.n_states} states."
+                f"LDSEstimator: 'init' must be one system with n_states={self.n_states} states. Got {model.n_states}."
             )
         radius = float(np.abs(np.linalg.eigvals(model.transition)).max())
         if self.stable and radius > BOUND * (1.0 + 1e-9):
@@ -189,25 +198,32 @@ class LDSEstimator(EMEstimator):
 
     # --- EM
 
-    def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
-        """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
-        form = form_of(self.init.obs_cov, 0) if isinstance(self.init, LDS) else self.covariance
+    def _problem(self, packed: Packed, own: bool) -> Problem:
+        """Return the problem in standard units."""
+        form = self.covariance if self._example is None else form_of(self._example.obs_cov, 0)
         packed, units = standardise(packed, own, "LDSEstimator", centred=bool(self.offset), common=form == "isotropic")
         warn_unseen(packed, own, "LDSEstimator", UNSEEN)
         rules = rules_of(self, units, self.pseudocount)
         first = self._guess(packed, units, rules, own)
 
         def steps(part: Packed, each: bool) -> Steps:
-            return self._steps(rules.of(place_in(packed, part)) if each else rules, each)
+            return self._ruled_steps(rules.of(place_in(packed, part)) if each else rules, each)
 
         def guess(part: Packed, restarts: Restarts, each: bool) -> First:
-            return First(perturbed(first[place_in(packed, part)] if each else first, restarts))
+            here = first[place_in(packed, part)] if each else first
+            return First(self._keep(here, perturbed(here, restarts)))
 
-        problem = Problem(steps, guess, packed.values.shape[1], numbers_in(first[0] if own else first))
-        best = units.restored(best_start(problem, self._limits(), self.n_init, packed, keys, own), self.pseudocount)
-        return best._replace(models=rescaled(LDS.stack(best.models), units.unit, units.mean).unstack())
+        return Problem(
+            packed,
+            steps,
+            guess,
+            packed.values.shape[1],
+            numbers_in(first[0] if own else first),
+            lambda models, places: rescaled(models, units.unit[places], units.mean[places]),
+            units.shift(self.pseudocount),
+        )
 
-    def _steps(self, rules: Rules, own: bool) -> Steps:
+    def _ruled_steps(self, rules: Rules, own: bool) -> Steps:
         """Return the E- and M-steps of one run; rules of own systems leave with them."""
         kept = [rules]
 
@@ -215,21 +231,22 @@ class LDSEstimator(EMEstimator):
             kept[0] = kept[0].of(~leaving)
 
         def expect(model: LDS, part: Packed) -> Statistics:
-            return model.statistics(part, totals=not model.shape, n_jobs=self.n_jobs)
+            return expected(model, part, n_jobs=self.n_jobs)
 
         return Steps(
             expect,
             lambda statistics: maximize(statistics, kept[0]),
-            lambda model, part: expect(model, part).log_prob,
+            None,
             lambda model: log_prior(model, kept[0]),
             drop if own else None,
         )
 
     def _guess(self, packed: Packed, units: Units, rules: Rules, own: bool) -> LDS:
         """Return the first guess in standard units."""
-        if not isinstance(self.init, LDS):
+        if self._given is None:
             return first_guess(packed, self.n_states, self.init, self.covariance, rules, own)
-        guess = LDS.stack([self.init] * len(units.unit))
+        given = self._given_to(packed, own)
+        guess = given if own else LDS.stack([given])
         guess = rescaled(guess, 1.0 / units.unit, -units.mean / units.unit)
         refuse_low(guess, rules, self)
         return guess if own else guess[0]

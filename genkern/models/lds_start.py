@@ -33,7 +33,7 @@ def first_guess(packed: Packed, n: int, init: str, form: str, rules: Rules, own:
             f"LDSEstimator: init='pca' needs n_states <= {d}, the number of channels. Got {n}; use init='subspace'."
         )
     depth = -(-n // d) + 2
-    gamma = autocovariances(packed.values, packed.offsets, own, 2 * depth - 1)
+    gamma = autocovariances(packed.values, packed.offsets, own, 2 * depth - 1, packed.weights)
     A, C = _subspace(gamma, n, depth) if init == "subspace" else _principal(gamma, n)
     return _complete(A, C, gamma[:, 0], form, rules, own)
 

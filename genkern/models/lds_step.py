@@ -20,7 +20,8 @@ class Rules(NamedTuple):
     """What M-steps keep to, of one system or, where there is an axis G, of each of a stack.
 
     Floors of Q and P_0, a number, and of R (G, d); pseudo-observations, and the variances that they have in Q, a
-    number, and in R (G, d); whether dynamics are stable, and whether the offset is estimated.
+    number, and in R (G, d); whether dynamics are stable, and whether the offset is estimated; fields that stay as they
+    are.
     """
 
     state_floor: float
@@ -30,6 +31,7 @@ class Rules(NamedTuple):
     obs_variance: Floats
     stable: bool
     offset: bool
+    fixed: tuple[str, ...] = ()
 
     def of(self, members: Any) -> Rules:
         """Return the rules of some systems of a stack, or of one of them several times."""
@@ -43,27 +45,36 @@ def maximize(statistics: Statistics, rules: Rules) -> LDS:
     systems, blocks = model.systems(), statistics.blocks
     starts, moves, looks = (blocks["counts"][:, k, None, None] for k in range(3))
     noise = systems.Q @ blocks["transition"]  # sum of E[w s^T]
-    step = noise @ _inverse(blocks["left"])
-    if rules.stable:
+    step = np.zeros_like(noise) if "transition" in rules.fixed else noise @ _inverse(blocks["left"])
+    if rules.stable and "transition" not in rules.fixed:
         step = _stable_step(systems.A, step, systems.Q, blocks["left"])
     second = _second(systems.Q, blocks["state_cov"], moves)
     second = second - _symmetric(noise @ _t(step)) + step @ blocks["left"] @ _t(step)
     Q = _covariance(second, moves, model.state_cov, batch, rules.pseudocount, rules.state_variance, rules.state_floor)
-    turn, second = _regression(systems.R, blocks, looks, rules.offset)
+    turn, second = _regression(
+        systems.R, blocks, looks, "observation" not in rules.fixed, rules.offset and "offset" not in rules.fixed
+    )
     R = _covariance(second, looks, model.obs_cov, batch, rules.pseudocount, rules.obs_variance, rules.obs_floor)
-    shift = (systems.cov @ blocks["initial_mean"][..., None]) / starts
+    shift = (systems.cov @ blocks["initial_mean"][..., None]) / starts * ("initial_mean" not in rules.fixed)
     second = _second(systems.cov, blocks["initial_cov"], starts) / starts - shift @ _t(shift)
     P = shaped(second, form_of(model.initial_cov, batch), rules.state_floor)
     C, offset = systems.C + turn[..., :-1], systems.offset + turn[..., -1]
     new = (systems.A + step, C, Q, R, systems.mean + shift[..., 0], P, offset)
-    return LDS._restore(*(part if batch else np.asarray(part[0]) for part in new))
+    parts = zip(LDS._fields, (part if batch else np.asarray(part[0]) for part in new), strict=True)
+    return LDS._restore(*(getattr(model, name) if name in rules.fixed else part for name, part in parts))
 
 
-def _regression(R: Floats, blocks: dict[str, Floats], looks: Floats, offset: bool) -> tuple[Floats, Floats]:
-    """Return steps (G, d, n + 1) of [C, b], regressed on (s, 1), and the sums of squares that they leave."""
+def _regression(
+    R: Floats, blocks: dict[str, Floats], looks: Floats, observation: bool, offset: bool
+) -> tuple[Floats, Floats]:
+    """Return steps (G, d, n + 1) of C and b, if they are free, regressed on (s, 1), and the sums of squares left."""
     total = blocks["seen_sum"][..., None]
     noise = R @ np.concatenate([blocks["observation"], blocks["offset"][..., None]], axis=-1)  # sum of E[e (s, 1)^T]
-    if offset:
+    if not observation:
+        turn = np.zeros_like(noise)
+        if offset:
+            turn[..., -1:] = noise[..., -1:] / np.where(looks > 0.0, looks, 1.0)
+    elif offset:
         moment = np.block([[blocks["seen"], total], [_t(total), looks]])
         turn = noise @ _inverse(moment)
     else:

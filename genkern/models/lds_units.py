@@ -49,6 +49,7 @@ def rules_of(estimator: Any, units: Units, pseudocount: float) -> Rules:
         np.ones_like(units.unit) if variance is None else (np.sqrt(variance) / units.unit) ** 2,
         bool(estimator.stable),
         bool(estimator.offset),
+        tuple(estimator.fixed),
     )
 
 

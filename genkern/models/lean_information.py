@@ -91,3 +91,10 @@ def diagonal_information(diagonal: ArrayLike) -> LeanInformation:
     """Return the information of independent parameters, (k,)."""
     scale = np.asarray(diagonal, dtype=np.float64)
     return LeanInformation(scale, np.zeros(len(scale)), 1.0)
+
+
+def n_free(block: Information) -> int:
+    """Return how many parameters of a block can be chosen freely: those of a whole row of probabilities sum to one."""
+    if isinstance(block, LeanInformation) and block.rest == 0.0:
+        return int(np.count_nonzero(block.share)) - 1
+    return len(block)

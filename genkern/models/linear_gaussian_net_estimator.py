@@ -8,11 +8,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from genkern.models.base import Statistics
-from genkern.models.em import Limits, Run, Steps, climb
+from genkern.models.em import Steps, expected
 from genkern.models.graph import Graph, pack_rows
 from genkern.models.graph_estimator import NetEstimator
 from genkern.models.lds_covariance import shaped
 from genkern.models.linear_gaussian_net import LinearGaussianNet
+from genkern.models.restarts import First, Problem, Restarts
 from genkern.models.streams import Keys, uniforms
 from genkern.models.units import Units, standardise
 from genkern.objects import Packed
@@ -58,6 +59,8 @@ class LinearGaussianNetEstimator(NetEstimator):
     ridge : float, default=0.0
         Precision :math:`\rho` of a normal prior :math:`N(0, Q_v / \rho)` on each column of the weights. Zero is maximum
         likelihood, with the smallest weights where parents are collinear.
+    init : LinearGaussianNet, optional
+        A network for EM to start from, once; in ``fit_each`` also one for each object, as a list or a stack.
     n_init : int, default=1
         Restarts from different first guesses if there are hidden nodes; the best is kept.
     max_iter : int, default=1000
@@ -65,8 +68,16 @@ class LinearGaussianNetEstimator(NetEstimator):
     tol : float, default=1e-5
         EM stops when a step gains less than this per row, and all further ones together, by the pace of the
         last, would gain less than ten times this. Zero runs all steps.
+    fixed : tuple of str, default=()
+        What EM leaves as it is in the first guess: nodes, whose regressions on their parents
+        are kept.
+    callback : callable, optional
+        Called after each EM step with its number, the model (of several that are fitted together, the stack of those
+        that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
         Seed of the first guesses of weights that touch hidden nodes; None counts as 0.
+    verbose : int, default=0
+        1 reports runs and their outcome, 2 every step as well.
 
     Attributes
     ----------
@@ -98,6 +109,8 @@ class LinearGaussianNetEstimator(NetEstimator):
     array([1.95, 1.05])
     """
 
+    kind = LinearGaussianNet
+
     def __init__(
         self,
         structure: Any,
@@ -109,10 +122,14 @@ class LinearGaussianNetEstimator(NetEstimator):
         min_covar: float = 0.0,
         relative_floor: float = 1e-3,
         ridge: float = 0.0,
+        init: Any = None,
         n_init: int = 1,
         max_iter: int = 1000,
         tol: float = 1e-5,
+        fixed: Any = (),
+        callback: Any = None,
         random_state: Any = None,
+        verbose: int = 0,
     ):
         self.structure = structure
         self.dims = dims
@@ -122,10 +139,14 @@ class LinearGaussianNetEstimator(NetEstimator):
         self.min_covar = min_covar
         self.relative_floor = relative_floor
         self.ridge = ridge
+        self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.fixed = fixed
+        self.callback = callback
         self.random_state = random_state
+        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -158,27 +179,60 @@ class LinearGaussianNetEstimator(NetEstimator):
 
     # --- EM in standard units
 
-    def _climb(self, packed: Packed, keys: Keys, own: bool, limits: Limits) -> Run:
-        """Run EM from one first guess, in standard units, and map the networks back."""
+    def _problem(self, packed: Packed, own: bool) -> Problem:
+        """Return the problem in standard units."""
         packed, units = standardise(packed, own, "LinearGaussianNetEstimator")
-        scales = [self._scales(units)]
-        guess = self._first(keys, scales[0].floors)
+        scales = self._scales(units)
 
-        def expect(model: LinearGaussianNet, part: Packed) -> Statistics:
-            return model.statistics(part, totals=not own)
+        given = None if self._given is None else self._standard(self._given_to(packed, own), units, scales.floors, own)
+
+        def guess(part: Packed, restarts: Restarts, each: bool) -> First:
+            if given is not None:
+                return First(given)
+            stack = self._first(restarts.keys, scales.floors)
+            return First(stack if each else stack[0])
+
+        return Problem(
+            packed,
+            lambda part, each: self._scaled_steps(scales),
+            guess,
+            restore=lambda models, places: _rescaled(models, units.of(places)),
+            shift=units.shift(),
+        )
+
+    def _standard(self, given: LinearGaussianNet, units: Units, floors: Floats, own: bool) -> LinearGaussianNet:
+        """Return networks to start from in standard units, with noises raised to the floors."""
+        inverse = units._replace(mean=-units.mean / units.unit, unit=1.0 / units.unit)
+        stack = _rescaled(given if own else LinearGaussianNet.stack([given]), inverse)
+        pieces = []
+        for name, part, diagonal in zip(stack.graph.names, stack.parts(), stack.diagonal):
+            low = np.zeros_like(floors) if name in self.fixed else floors
+            noise = shaped(part.noise_cov, "diagonal" if diagonal else "full", low[:, part.own])
+            pieces += [part.coefficients.reshape(len(stack), -1), noise.reshape(len(stack), -1)]
+        raised = LinearGaussianNet._restore(stack.graph, stack.diagonal, np.concatenate(pieces, axis=1))
+        return raised if own else raised[0]
+
+    def _scaled_steps(self, scales: Scales) -> Steps:
+        """Return the steps of one run; floors and ridges of own networks leave with them."""
+        kept = [scales]
 
         def drop(leaving: Any) -> None:
-            scales[0] = Scales(*(part[~leaving] for part in scales[0]))
+            kept[0] = Scales(*(part[~leaving] for part in kept[0]))
 
-        steps = Steps(
-            expect,
-            lambda statistics: _regressions(statistics, scales[0]),
-            lambda model, part: expect(model, part).log_prob,
-            lambda model: _log_prior(model, scales[0].ridges),
+        return Steps(
+            expected,
+            lambda statistics: _regressions(statistics, kept[0]),
+            None,
+            lambda model: _log_prior(model, kept[0].ridges),
             drop,
         )
-        run = units.restored(climb(steps, limits, guess if own else guess[0], packed, own))
-        return run._replace(models=_rescaled(LinearGaussianNet.stack(run.models), units).unstack())
+
+    def _law_sizes(self, model: LinearGaussianNet) -> list[int]:
+        sizes = []
+        for part, diagonal in zip(model.parts(), model.diagonal):
+            d = len(part.own)
+            sizes.append(d * (len(part.above) + 1) + (d if diagonal else d * d))
+        return sizes
 
     def _scales(self, units: Units) -> Scales:
         """Return floors and ridges of all numbers of the joint vector, in standard units."""
@@ -208,8 +262,12 @@ class LinearGaussianNetEstimator(NetEstimator):
             pieces += [lines.reshape(len(keys), -1), noise.reshape(len(keys), -1)]
         return LinearGaussianNet._restore(graph, diagonal, np.concatenate(pieces, axis=1))
 
-    def _maximize(self, statistics: Statistics) -> LinearGaussianNet:
-        """Return the M-step's network in the units of the data, of which nothing is known but ``min_covar``."""
+    def maximize(self, statistics: Statistics) -> LinearGaussianNet:
+        """Return the M-step's network in the units of the data, of which nothing is known but ``min_covar``.
+
+        Statistics are summed over objects, or those under a stack of own models, which give a stack.
+        """
+        statistics = statistics if statistics.model.shape else statistics.total()
         shape = statistics["mean"].shape
         return _regressions(statistics, Scales(np.full(shape, self.min_covar), np.full(shape, float(self.ridge))))
 

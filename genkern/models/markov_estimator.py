@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from genkern.models.em import expected
 from genkern.models.markov import MarkovChain, PeriodicChain, PositionalChain
 from genkern.models.markov_backoff import Laws, Smoothing, maximize
-from genkern.models.markov_base import Chain
-from genkern.models.markov_em import Limits, Run, run_em
 from genkern.models.markov_fit import ChainEstimator
+from genkern.models.restarts import Restarts
 from genkern.models.streams import derive, keys_of, seed_of, uniforms
-from genkern.objects import Alphabet, Packed, object_digests
+from genkern.objects import Alphabet, Packed, as_alphabet, object_digests
 from genkern.validation import check_bool, check_int
 
 GUESS = Smoothing(0.01, 1.0)  # least smoothing of first guesses, which must not forbid what they have not seen
@@ -51,6 +51,15 @@ class MarkovChainEstimator(ChainEstimator):
     tol : float, default=1e-5
         EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
         last, would gain less than ten times this. Zero runs all steps.
+    init : MarkovChain, optional
+        A chain for EM to start from; in ``fit_each`` also one for each sequence, as a list or a stack.
+    fixed : tuple of str, default=()
+        What EM leaves as it is in the first guess: "start" and "transitions".
+    callback : callable, optional
+        Called after each EM step with its number, the model (of several that are fitted together, the stack of those
+        that have not converged) and the objective. If it returns True, the run ends there.
+    verbose : int, default=0
+        1 reports runs and their outcome, 2 every step as well.
 
     Attributes
     ----------
@@ -76,6 +85,8 @@ class MarkovChainEstimator(ChainEstimator):
            [1.   , 0.   ]])
     """
 
+    kind = MarkovChain
+
     def __init__(
         self,
         order: int = 1,
@@ -88,6 +99,10 @@ class MarkovChainEstimator(ChainEstimator):
         unknown: str | None = None,
         max_iter: int = 1000,
         tol: float = 1e-5,
+        init: Any = None,
+        fixed: Any = (),
+        callback: Any = None,
+        verbose: int = 0,
     ):
         self.order = order
         self.alphabet = alphabet
@@ -98,6 +113,10 @@ class MarkovChainEstimator(ChainEstimator):
         self.unknown = unknown
         self.max_iter = max_iter
         self.tol = tol
+        self.init = init
+        self.fixed = fixed
+        self.callback = callback
+        self.verbose = verbose
 
     def _reference(self, alphabet: Alphabet, packed: Packed) -> MarkovChain:
         check_bool(self.stationary, "stationary", "MarkovChainEstimator")
@@ -129,8 +148,17 @@ class PeriodicChainEstimator(ChainEstimator):
     tol : float, default=1e-5
         EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
         last, would gain less than ten times this. Zero runs all steps.
+    init : PeriodicChain, optional
+        A chain for EM to start from; in ``fit_each`` also one for each sequence, as a list or a stack.
+    fixed : tuple of str, default=()
+        What EM leaves as it is in the first guess: "phases", "start" and "transitions".
+    callback : callable, optional
+        Called after each EM step with its number, the model (of several that are fitted together, the stack of those
+        that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
         Seed of the first guesses; None counts as 0, so that fits are reproducible.
+    verbose : int, default=0
+        1 reports runs and their outcome, 2 every step as well.
 
     Attributes
     ----------
@@ -156,6 +184,8 @@ class PeriodicChainEstimator(ChainEstimator):
     [0.0, 0.0, 1.0]
     """
 
+    kind = PeriodicChain
+
     def __init__(
         self,
         order: int = 1,
@@ -169,7 +199,11 @@ class PeriodicChainEstimator(ChainEstimator):
         n_init: int = 1,
         max_iter: int = 1000,
         tol: float = 1e-5,
+        init: Any = None,
+        fixed: Any = (),
+        callback: Any = None,
         random_state: Any = None,
+        verbose: int = 0,
     ):
         self.order = order
         self.period = period
@@ -181,7 +215,11 @@ class PeriodicChainEstimator(ChainEstimator):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.init = init
+        self.fixed = fixed
+        self.callback = callback
         self.random_state = random_state
+        self.verbose = verbose
 
     def _n_tables(self, packed: Packed) -> int:
         return check_int(self.period, "period", "PeriodicChainEstimator", 1)
@@ -191,30 +229,22 @@ class PeriodicChainEstimator(ChainEstimator):
         start, steps = np.full((P, *(m,) * k), 1.0 / m**k), np.full((P, *(m,) * (k + 1)), 1.0 / m)
         return PeriodicChain(np.eye(P)[0], start, steps, alphabet)
 
-    def _fit(self, packed: Packed) -> Run:
-        """Return the best of ``n_init`` runs."""
-        check_int(self.n_init, "n_init", "PeriodicChainEstimator", 1)
-        reference = self._checked_reference(packed, 1)
+    def _guess(self, packed: Packed, restarts: Restarts, own: bool) -> tuple[Any, Laws | None]:
+        """Return a first guess from sequences in the order in which they are aligned."""
+        if own:
+            return super()._guess(packed, restarts, own)
         keys = keys_of(seed_of(self.random_state), object_digests(packed))
-        runs = []
-        for restart in range(self.n_init):
-            chances = uniforms(derive(keys, restart), np.zeros(1, np.int64))
-            model, centre = self._guess(reference, packed.take(np.argsort(-np.log1p(-chances) / packed.lengths)))
-            if centre is not None:
-                model, centre = self._refine(model, packed)
-            runs.append(run_em(model, packed, self._smoothing(), centre, Limits(self.max_iter, self.tol)))
-        return max(runs, key=lambda run: float(run.objective[0]))
-
-    def _guess(self, reference: Chain, packed: Packed) -> tuple[Any, Laws | None]:
-        """Return a first guess from sequences in the order in which they are to be aligned."""
+        chances = uniforms(derive(keys, int(restarts.numbers[0])), np.zeros(1, np.int64))
+        packed = packed.take(np.argsort(-np.log1p(-chances) / packed.lengths))
+        model: Any = self._reference(as_alphabet(packed.alphabet), packed)
         careful = Smoothing(*np.maximum(self._smoothing(), GUESS))
-        model, count = reference, 1
+        count = 1
         while count < packed.n_objects:
-            model, _ = maximize(model.statistics(packed.take(slice(0, count)), totals=True), careful)
+            model, _ = maximize(expected(model, packed.take(slice(0, count))), careful)
             fields = {name: getattr(model, name) for name in model._fields}
             fields["phases"] = np.full(self.period, 1.0 / self.period)  # new sequences may begin anywhere
             model, count = PeriodicChain._restore(*fields.values()), 2 * count
-        return maximize(model.statistics(packed, totals=True), self._smoothing())
+        return maximize(expected(model, packed), self._smoothing())
 
 
 class PositionalChainEstimator(ChainEstimator):
@@ -226,7 +256,7 @@ class PositionalChainEstimator(ChainEstimator):
         Number k of symbols on which the next one depends.
     length : int, optional
         Number L of positions, above k; the default is the length of the longest sequence given to ``fit``.
-    alphabet, pseudocount, backoff, missing, unknown, max_iter, tol
+    alphabet, pseudocount, backoff, missing, unknown, max_iter, tol, init, fixed, callback, verbose
         As of ``MarkovChainEstimator``; pseudocounts and lower orders are those of each position.
 
     Attributes
@@ -244,6 +274,8 @@ class PositionalChainEstimator(ChainEstimator):
            [0.5  , 0.5  ]])
     """
 
+    kind = PositionalChain
+
     def __init__(
         self,
         order: int = 1,
@@ -256,6 +288,10 @@ class PositionalChainEstimator(ChainEstimator):
         unknown: str | None = None,
         max_iter: int = 1000,
         tol: float = 1e-5,
+        init: Any = None,
+        fixed: Any = (),
+        callback: Any = None,
+        verbose: int = 0,
     ):
         self.order = order
         self.length = length
@@ -266,6 +302,10 @@ class PositionalChainEstimator(ChainEstimator):
         self.unknown = unknown
         self.max_iter = max_iter
         self.tol = tol
+        self.init = init
+        self.fixed = fixed
+        self.callback = callback
+        self.verbose = verbose
 
     def resolve(self, X: Any) -> ChainEstimator:
         """Return the estimator with the alphabet and the length of all of X."""

@@ -347,6 +347,11 @@ class Mixture(Leaf):
         )
 
     @property
+    def n_tied(self) -> int:
+        """Number of parameters of the components that are others over again."""
+        return self.components.n_tied
+
+    @property
     def parameter_names(self) -> list[str]:
         """Names such as ``weights[state,component]`` and ``components.mean[state,component,channel]``."""
         names = [f"weights[{','.join(map(str, index))}]" for index in np.ndindex(self.weights.shape)]

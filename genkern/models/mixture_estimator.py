@@ -11,22 +11,25 @@ from sklearn.utils import get_tags
 
 from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics
-from genkern.models.em import Limits, Run, Steps, warn_unconverged
+from genkern.models.chosen import by_criterion
+from genkern.models.em import Steps, expected
+from genkern.models.em_estimator import EMEstimator
 from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import Batch, LeafEstimator
 from genkern.models.mixture import Mixture, component_blocks
-from genkern.models.mixture_start import divide, is_symbols
-from genkern.models.restarts import First, Problem, Restarts, best_start, numbers_in, warn_lone
+from genkern.models.mixture_start import divide, is_symbols, refuse_few
+from genkern.models.restarts import First, Problem, Restarts, numbers_in
 from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
 from genkern.models.value import rebatch
+from genkern.models.weights import point_weights, weighted
 from genkern.objects import Packed, kind_of
-from genkern.validation import Floats, begin_fit, check_int, check_number, check_option
+from genkern.validation import Floats, check_int, check_number, check_option
 
 INITS = ("auto", "kmeans", "random")
 SMOOTHING = 1.0  # added to the number of points of every component of a first guess, which must not forbid any
 
 
-class MixtureEstimator(LeafEstimator):
+class MixtureEstimator(EMEstimator, LeafEstimator):
     r"""Mixtures by EM, one for all bags of points or one for each.
 
     .. math:: r_{tk} = \frac{w_k g_k(x_t)}{\sum_j w_j g_j(x_t)}, \qquad w_k \propto \epsilon + \sum_t r_{tk}
@@ -35,8 +38,8 @@ class MixtureEstimator(LeafEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of components.
+    n_components : int, "aic" or "bic", default=2
+        Number of components. "aic" and "bic" fit 1, 2, ... and keep the lowest; two in a row no better are the end.
     component : str or leaf estimator, default="auto"
         Family of the components: "categorical", "gaussian", "poisson" or another short name; "auto" is categorical for
         symbols, else gaussian. A leaf estimator such as ``GaussianEstimator("full")`` owns its floors and priors.
@@ -54,16 +57,24 @@ class MixtureEstimator(LeafEstimator):
         likelihood. Weights (and probabilities of symbols) that are zero in an ``init`` stay zero.
     init : {"auto", "kmeans", "random"} or Mixture, default="auto"
         First guess: clusters of points, or the assignment of each point to the nearest of random ones. "auto" is kmeans
-        for vectors, and random weights for symbols, which have no distances. A ``Mixture`` is started from as it is.
+        for vectors, and random weights for symbols, which have no distances. A ``Mixture`` is started from as it is;
+        in ``fit_each`` there may be one for each bag, as a list or a stack.
         A point has a share in every cluster, by its distance from their centres relative to the mean distance from a
         point to its own, over all channels: few points in many channels start with almost equal shares.
+    max_components : int, default=20
+        Largest number of components that "aic" and "bic" try.
+    fixed : tuple of str, default=()
+        What EM leaves as it is in the first guess: "weights" and "components".
+    callback : callable, optional
+        Called after each EM step with its number, the model (of several that are fitted together, the stack of those
+        that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
         Seed. Random numbers depend on it and, in ``fit_each``, on the content of each bag, never on its place in the
         list; None counts as 0, so that fits are reproducible.
     n_jobs : int, optional
         Threads.
     verbose : int, default=0
-        Report EM steps.
+        1 reports runs and their outcome, 2 every step as well.
 
     Attributes
     ----------
@@ -74,6 +85,8 @@ class MixtureEstimator(LeafEstimator):
     history_ : list of float
         Objective after each step, starting with that of the first guess: log-likelihood plus log priors. It never
         falls.
+    criterion_ : list of float
+        The criterion for 1, 2, ... components, if ``n_components`` names one.
 
     Notes
     -----
@@ -92,9 +105,14 @@ class MixtureEstimator(LeafEstimator):
     array([0.1, 5.1])
     """
 
+    kind = Mixture
+    smaller = "n_components"
+    chosen = ("n_components", "max_components")
+    places = ("component",)
+
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | str = 2,
         component: Any = "auto",
         *,
         n_init: int = 1,
@@ -102,6 +120,9 @@ class MixtureEstimator(LeafEstimator):
         tol: float = 1e-5,
         pseudocount: float = 0.01,
         init: Any = "auto",
+        max_components: int = 20,
+        fixed: Any = (),
+        callback: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -113,53 +134,18 @@ class MixtureEstimator(LeafEstimator):
         self.tol = tol
         self.pseudocount = pseudocount
         self.init = init
+        self.max_components = max_components
+        self.fixed = fixed
+        self.callback = callback
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     # --- public
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit one mixture to the points of all bags.
-
-        Parameters
-        ----------
-        X : list of bags of points, or 2-D array of single points
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        begin_fit(self, X, y)
-        packed = self.pack(X)
-        inner = self.inside_em(packed)
-        self._refuse_few(packed, own=False)
-        run = inner._best(packed, np.array([seed_of(self.random_state)], np.uint64), own=False)
-        self.model_, self.history_ = run.models[0], run.history
-        self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
-        warn_unconverged(run.converged, run.lost, self._limits(), "n_components")
-        warn_lone(run, ("component",), self._limits())
-        return self
-
-    def fit_each(self, X: Any) -> list[Mixture]:
-        """Return one mixture per bag; each depends on its bag alone (and the alphabet of all).
-
-        Components with ``estimate="map"`` whose prior is not given take it from all bags, on which every mixture then
-        depends; give ``prior_mean`` and ``prior_scale`` for mixtures that do not.
-        """
-        packed = self.pack(X)
-        inner = self.inside_em(packed)
-        self._refuse_few(packed, own=True)
-        run = inner._best(packed, keys_of(seed_of(self.random_state), unit_free_digests(packed)), own=True)
-        warn_unconverged(run.converged, run.lost, self._limits(), "n_components")
-        warn_lone(run, ("component",), self._limits(), np.arange(packed.n_objects))
-        return run.models
-
     def check_each(self, packed: Packed) -> None:
         """Raise where the components cannot be fitted to an object alone; a given first guess needs none."""
-        if not isinstance(self.init, Mixture):
+        if self._example is None:
             self._component_for(packed).check_each(packed)
 
     def maximize(self, statistics: Statistics) -> Mixture:
@@ -187,14 +173,14 @@ class MixtureEstimator(LeafEstimator):
     def _family(self, X: Any) -> Any:
         """Return what encodes points: the model to start from, or the components' estimator."""
         self._check_parameters()
-        return self.init if isinstance(self.init, Mixture) else self._component_for(X)
+        return self._example if self._example is not None else self._component_for(X)
 
     # --- as the emissions of a latent model
 
     def inside_em(self, packed: Packed) -> MixtureEstimator:
         """Return the estimator with the components' estimator as EM uses it."""
         self._check_parameters()
-        return clone(self).set_params(component=self._component_for(packed).inside_em(packed))
+        return self._with(component=self._component_for(packed).inside_em(packed))
 
     def bounded(self, packed: Packed, own: bool) -> Self:
         """Return the estimator with the bounds of its components."""
@@ -234,7 +220,7 @@ class MixtureEstimator(LeafEstimator):
         """Return mixtures of smoothed weights and fitted components; those without points stay as they are."""
         weights = expected_rows(leaf.weights, blocks["weights"], np.full(leaf.n_components, float(self.pseudocount)))
         flat = self._component_of(leaf).maximize_blocks(component_blocks(blocks), leaf.flat_components())
-        return Mixture._restore(weights, rebatch(flat, leaf.components.shape))
+        return self._keep(leaf, Mixture._restore(weights, rebatch(flat, leaf.components.shape)))
 
     def log_prior(self, leaf: Mixture) -> Floats:
         """Return the Dirichlet log prior of the weights plus that of the components."""
@@ -273,23 +259,21 @@ class MixtureEstimator(LeafEstimator):
 
     def _check_parameters(self) -> None:
         who = "MixtureEstimator"
-        for name, minimum in (("n_components", 1), ("n_init", 1), ("max_iter", 0)):
-            check_int(getattr(self, name), name, who, minimum)
-        for name in ("tol", "pseudocount"):
-            check_number(getattr(self, name), name, who)
-        if not isinstance(self.init, Mixture):
+        super()._check_parameters()
+        for name in ("n_components", "max_components"):
+            if not by_criterion(getattr(self, name)):
+                check_int(getattr(self, name), name, who, 1)
+        check_number(self.pseudocount, "pseudocount", who)
+        if self._example is None:
             check_option(self.init, INITS, "init", who)
-        elif self.init.shape or self.init.n_components != self.n_components:
+        elif self._example.n_components != self.n_components:
             raise ValueError(
                 f"MixtureEstimator: 'init' must be one mixture of n_components={self.n_components} components. Got "
-                f"{self.init.n_components} in a batch {self.init.shape}."
+                f"{self._example.n_components}."
             )
 
     def _size(self) -> int:
-        return int(self.n_components)
-
-    def _limits(self) -> Limits:
-        return Limits("MixtureEstimator", self.max_iter, self.tol, self.verbose)
+        return check_int(self.n_components, "n_components", "MixtureEstimator, of hidden states,", 1)
 
     def _component_for(self, X: Any) -> LeafEstimator:
         """Return the leaf estimator of the components for the objects."""
@@ -298,12 +282,12 @@ class MixtureEstimator(LeafEstimator):
         if isinstance(self.component, LeafEstimator):
             return self.component
         name = check_option(self.component, ("auto", *EMISSIONS), "component", "MixtureEstimator")
-        if name == "auto" and isinstance(self.init, Mixture):
-            return self._component_of(self.init)
+        if name == "auto" and self._example is not None:
+            return self._component_of(self._example)
         if name == "auto":
             name = "categorical" if kind_of(X, "MixtureEstimator") == "symbols" else "gaussian"
         component: LeafEstimator = EMISSIONS[name]()
-        return component.shaped(self.init.components) if isinstance(self.init, Mixture) else component
+        return component.shaped(self._example.components) if self._example is not None else component
 
     def _component_of(self, leaf: Mixture) -> LeafEstimator:
         """Return the leaf estimator for the components of a mixture."""
@@ -314,28 +298,23 @@ class MixtureEstimator(LeafEstimator):
             raise ValueError(f"MixtureEstimator: give 'component', an estimator of {type(leaf.components).__name__}.")
         return EMISSIONS[name]().shaped(leaf.components)
 
-    def _refuse_few(self, packed: Packed, own: bool) -> None:
-        """Raise if there are fewer points than components."""
-        lengths = packed.lengths if own else np.array([packed.n_points])
-        few = np.flatnonzero(lengths < self.n_components)
-        if len(few):
-            what = f"object {few[0]} has" if own else "the objects have"
-            raise ValueError(
-                f"MixtureEstimator: {what} {lengths[few[0]]} sample(s), fewer than n_components={self.n_components}. "
-                "Lower n_components, or join small bags."
-            )
-
     # --- EM
 
-    def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
-        """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
+    def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
+        packed = weighted(self.pack(X), sample_weight, "MixtureEstimator")
+        inner = self.inside_em(packed)
+        refuse_few(packed, self._size(), own)
+        return inner, packed
+
+    def _runs(self, own: bool) -> int:
+        return 1 if self._example is not None else self.n_init
+
+    def _problem(self, packed: Packed, own: bool) -> Problem:
         windows = packed.alphabet is not None and packed.values.ndim == 2
-        if not (own or windows):  # to one mixture of all bags, their points are those of one bag
+        if not (own or windows) and packed.weights is None:  # to one mixture of all, their points are those of one bag
             packed = packed._replace(offsets=packed.offsets[[0, -1]])
         size = numbers_in(self.reference(packed, 1, own=False))
-        problem = Problem(self._steps, self._bounded_guess, self._size(), size)
-        once = isinstance(self.init, Mixture)
-        return best_start(problem, self._limits(), 1 if once else self.n_init, packed, keys, own)
+        return Problem(packed, self._steps, self._bounded_guess, self._size(), size)
 
     def _steps(self, packed: Packed, own: bool) -> Steps:
         """Return the E- and M-steps of one mixture, or of a stack of own ones."""
@@ -348,7 +327,7 @@ class MixtureEstimator(LeafEstimator):
             return np.asarray(batch.estimator.at_floor(members(model))[..., 0, :, :])
 
         return Steps(
-            lambda model, part: model.statistics(part, totals=not model.shape, n_jobs=self.n_jobs),
+            lambda model, part: expected(model, part, n_jobs=self.n_jobs),
             lambda statistics: batch.estimator._maximize(statistics),
             lambda model, part: model.bag_log_prob(part, self.n_jobs),
             lambda model: batch.estimator.log_prior(members(model)),
@@ -360,15 +339,17 @@ class MixtureEstimator(LeafEstimator):
 
     def _bounded_guess(self, packed: Packed, restarts: Restarts, own: bool) -> First:
         """Return the first guess of the estimator with the bounds that it takes from the data."""
-        return First(self.bounded(packed, own)._guess(packed, restarts.keys, own))
+        return First(self.bounded(packed, own)._start(packed, restarts.keys, own))
 
-    def _guess(self, packed: Packed, keys: Keys, own: bool) -> Mixture:
+    def _start(self, packed: Packed, keys: Keys, own: bool) -> Mixture:
         """Return the mixture, or the stack of own mixtures, from which EM starts."""
-        if isinstance(self.init, Mixture):
+        if self._example is not None:
             # EM keeps to the floor, and could only fall from a model below it.
-            given = Mixture.stack([self.init] * packed.n_objects) if own else self.init
+            given: Mixture = self._given_to(packed, own)
+            if "components" in self.fixed:
+                return given
             return rebatch(self.raised(rebatch(given, (*given.shape, 1))), given.shape)
-        stack = self._divided(packed, np.ones((packed.n_points, 1)), own, keys)
+        stack = self._divided(packed, point_weights(packed), own, keys)
         return stack[:, 0] if own else stack[0]
 
     def _divided(self, packed: Packed, weights: Floats, own: bool, keys: Keys) -> Mixture:

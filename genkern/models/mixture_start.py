@@ -123,3 +123,15 @@ def _vectors(packed: Packed) -> Floats:
         indicators: Floats = packed.alphabet.sparse_members[values.ravel()].toarray()
         return indicators.reshape(len(values), -1)
     return np.asarray(values if isinstance(values, np.ndarray) else values.toarray(), np.float64)
+
+
+def refuse_few(packed: Packed, k: int, own: bool) -> None:
+    """Raise if there are fewer points than components, in an object if own, else in all together."""
+    lengths = packed.lengths if own else np.array([packed.n_points])
+    few = np.flatnonzero(lengths < k)
+    if len(few):
+        what = f"object {few[0]} has" if own else "the objects have"
+        raise ValueError(
+            f"MixtureEstimator: {what} {lengths[few[0]]} sample(s), fewer than n_components={k}. Lower n_components, "
+            "or join small bags."
+        )

@@ -11,6 +11,7 @@ from genkern.models.counts import CountLeaf, check_total, check_totals, group_ro
 from genkern.models.dirichlet_multinomial import DirichletMultinomial
 from genkern.models.estimator import LeafEstimator
 from genkern.models.multinomial import Multinomial
+from genkern.models.weights import point_weights
 from genkern.objects import Packed
 from genkern.validation import Floats, check_bool, check_number
 
@@ -104,7 +105,7 @@ class MultinomialEstimator(LeafEstimator):
 
     def predictive(self, packed: Packed, own: bool) -> CountLeaf:
         """Return the Dirichlet-multinomial of the posterior, of batch (1,) or (n_objects, 1)."""
-        counts = group_rows(packed, packed.values, np.ones(packed.n_points), totals=not own)
+        counts = group_rows(packed, packed.values, point_weights(packed)[:, 0], totals=not own)
         alpha = 1.0 + self.pseudocount + counts
         return DirichletMultinomial._restore(alpha[:, None] if own else alpha, self.total, self.ordered)
 

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from genkern.models.base import Statistics
-from genkern.models.em import Limits, Lone, Run, Steps, better, climb
+from genkern.models.em import Limits, Lone, Run, Steps, better, climb, likelihoods
 from genkern.models.streams import Keys, derive
 from genkern.models.value import Value
+from genkern.models.weights import amounts
 from genkern.objects import Packed
 from genkern.progress import report
 from genkern.validation import Floats, warn
@@ -28,23 +29,32 @@ class Restarts(NamedTuple):
 
 
 class First(NamedTuple):
-    """A first guess: a model or a stack, and what the first E-step goes on from, a row for each point, if anything."""
+    """A first guess: a model or a stack, and what ``Steps.begin`` is told of it, if anything.
+
+    Where restarts are run together, that is an array with a row for each point.
+    """
 
     model: Any
-    field: Floats | None = None
+    field: Any = None
 
 
 class Problem(NamedTuple):
-    """What is fitted: steps and first guesses of one model of all objects, or of own ones; a model's size.
+    """What is fitted: the data, steps and first guesses of one model of all objects, or of own ones; a model's size.
 
     ``width`` is the numbers held per point and ``size`` those per object with a model of its own, so that batches are
-    bounded.
+    bounded; unless they are told, restarts are run one by one. Where the data are in other units than the objects,
+    ``restore`` maps a stack of models back, given the object that each belongs to, and ``shift`` (G,) is what their
+    objectives are higher by. ``keep``, if there is one, puts what EM leaves as it is, of an old model, in a new one.
     """
 
+    data: Packed
     steps: Callable[[Packed, bool], Steps]
     guess: Callable[[Packed, Restarts, bool], First]
-    width: int
-    size: int
+    width: int = BATCH
+    size: int = 0
+    restore: Callable[[Any, NDArray[np.int64]], Any] | None = None
+    shift: Floats | None = None
+    keep: Callable[[Any, Any], Any] | None = None
 
 
 def numbers_in(model: Value) -> int:
@@ -53,12 +63,17 @@ def numbers_in(model: Value) -> int:
     return sum(numbers_in(value) if isinstance(value, Value) else int(np.size(value)) for value in values)
 
 
-def best_start(problem: Problem, limits: Limits, n_init: int, packed: Packed, keys: Keys, own: bool) -> Run:
+def best_start(problem: Problem, limits: Limits, n_init: int, keys: Keys, own: bool) -> Run:
     """Return the best of several runs of EM, chosen for each model; restarts of little data are run together.
 
     Every restart is what it would be by itself, but for rounding errors where one model is fitted to all objects. A run
     with collapsed components (see ``_lone``) loses against one without, whatever its objective.
     """
+    packed, every, keep = problem.data, problem.steps, problem.keep
+    if keep is not None:
+        problem = problem._replace(steps=lambda part, each: _keeping(every(part, each), keep))
+    if limits.callback is not None:
+        limits = limits._replace(callback=_outward(problem, limits.callback, own))
     numbers = packed.n_points * problem.width + packed.n_objects * problem.size
     together = max(1, BATCH // max(numbers, 1))
     best: Run | None = None
@@ -66,11 +81,48 @@ def best_start(problem: Problem, limits: Limits, n_init: int, packed: Packed, ke
         which = range(first, min(first + together, n_init))
         for restart, run in zip(which, _runs(problem, limits, packed, keys, which, own)):
             if limits.verbose:
-                report(f"{limits.who}: run {restart + 1} of {n_init}: {run.objective.sum():.6g}")
+                report(f"{limits.who}: run {restart + 1} of {n_init}: {_outcome(run)}")
             new = run._replace(lone=_lone(problem.steps(packed, own), run, packed, own))
             best = new if best is None else better(best, new)
     assert best is not None
+    best = _restored(problem, best)
+    if limits.verbose:
+        report(f"{limits.who}: kept: {_outcome(best)}")
     return best
+
+
+def _keeping(steps: Steps, keep: Callable[[Any, Any], Any]) -> Steps:
+    """Return steps that leave some parameters as they are."""
+    return steps._replace(maximize=lambda statistics: keep(statistics.model, steps.maximize(statistics)))
+
+
+def _outcome(run: Run) -> str:
+    steps = f"{run.n_iter.max()} steps" if len(run.models) == 1 else f"at most {run.n_iter.max()} steps"
+    models = f"{run.converged.sum()} of {len(run.models)} models converged"
+    return f"objective {run.objective.sum():.8g} after {steps}, {models}"
+
+
+def _outward(problem: Problem, callback: Callable[..., Any], own: bool) -> Callable[..., Any]:
+    """Return the callback as EM calls it: what it is told is in the units of the objects."""
+
+    def tell(step: int, models: Any, objective: Floats, active: NDArray[np.int64]) -> Any:
+        places = active % problem.data.n_objects if own else np.zeros_like(active)
+        stack = models if models.shape else type(models).stack([models])
+        if problem.restore is not None and problem.shift is not None:
+            stack, objective = problem.restore(stack, places), objective - problem.shift[places]
+        return callback(step, stack, objective) if models.shape else callback(step, stack[0], float(objective[0]))
+
+    return tell
+
+
+def _restored(problem: Problem, run: Run) -> Run:
+    """Return a run with models and objectives in the units of the objects."""
+    if problem.restore is None or problem.shift is None:
+        return run
+    models = problem.restore(type(run.models[0]).stack(run.models), np.arange(len(run.models))).unstack()
+    total = float(problem.shift.sum())
+    history = [value - total for value in run.history]
+    return run._replace(models=models, objective=run.objective - problem.shift, history=history)
 
 
 def _runs(problem: Problem, limits: Limits, packed: Packed, keys: Keys, which: range, own: bool) -> list[Run]:
@@ -80,7 +132,9 @@ def _runs(problem: Problem, limits: Limits, packed: Packed, keys: Keys, which: r
         try:
             return (_own if own else _shared)(problem, limits, packed, each)
         except ValueError:
-            pass  # one by one, errors name objects as the caller counts them
+            if limits.callback is not None:
+                raise  # it may be the callback's, which is not to be called again
+            # one by one, errors name objects as the caller counts them
     runs = []
     for restart in each:
         first = problem.guess(packed, restart, own)
@@ -122,7 +176,14 @@ def _split(run: Run, count: int, n: int) -> list[Run]:
     """Return the runs of restarts, n models each."""
     parts = [slice(i * n, (i + 1) * n) for i in range(count)]
     return [
-        Run(run.models[p], run.objective[p], run.n_iter[p], run.converged[p], run.history, run.lost[p]) for p in parts
+        run._replace(
+            models=run.models[p],
+            objective=run.objective[p],
+            n_iter=run.n_iter[p],
+            converged=run.converged[p],
+            lost=run.lost[p],
+        )
+        for p in parts
     ]
 
 
@@ -133,9 +194,14 @@ class Repeated(NamedTuple):
     n_objects: int  # models
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> NDArray[Any]:
         """The number of points that each model is fitted to."""
-        return np.full(self.n_objects, self.packed.n_points)
+        return np.full(self.n_objects, amounts(self.packed).sum())
+
+    @property
+    def weights(self) -> None:
+        """None: each model's data count once, and the objects among them as often as they say."""
+        return None
 
     @property
     def objects(self) -> Packed:
@@ -171,7 +237,7 @@ class _Repeats:
 
     def log_prob(self, model: Any, repeated: Any) -> Floats:
         """Return the log-likelihood of all objects under each model."""
-        each = self.inner.log_prob(self._each(model, repeated), self._all(repeated))
+        each = likelihoods(self.inner, self._each(model, repeated), self._all(repeated))
         self.log_probs = each.reshape(repeated.n_objects, -1).sum(axis=1)
         return self.log_probs
 
@@ -232,7 +298,9 @@ def _lone(steps: Steps, run: Run, packed: Packed, own: bool) -> list[list[Lone]]
     return found
 
 
-def warn_lone(run: Run, names: tuple[str, ...], limits: Limits, objects: NDArray[np.int64] | None = None) -> None:
+def warn_lone(
+    run: Run, names: tuple[str, ...], limits: Limits, objects: NDArray[np.int64] | None = None, stacklevel: int = 3
+) -> None:
     """Warn of collapsed components (see ``_lone``).
 
     ``names`` are those of a component's place, such as "state"; ``objects`` those that own models belong to.
@@ -252,5 +320,5 @@ def warn_lone(run: Run, names: tuple[str, ...], limits: Limits, objects: NDArray
         "prior (GaussianEstimator(estimate='map')).",
         ConvergenceWarning,
         [("one observation", limits.who)],
-        stacklevel=3,
+        stacklevel=stacklevel,
     )

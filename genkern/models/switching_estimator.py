@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics
-from genkern.models.em import Run, Steps
+from genkern.models.em import Steps
 from genkern.models.em_estimator import EMEstimator
 from genkern.models.gaussian_estimator import COVARIANCES
 from genkern.models.lds import LDS
@@ -17,8 +17,7 @@ from genkern.models.lds_covariance import form_of
 from genkern.models.lds_estimator import LDSEstimator
 from genkern.models.lds_step import BOUND, Rules, log_prior, maximize
 from genkern.models.lds_units import UNSEEN, check_rules, raw_rules, refuse_low, rescaled, rules_of
-from genkern.models.restarts import First, Problem, Restarts, best_start, place_in
-from genkern.models.streams import Keys
+from genkern.models.restarts import First, Problem, Restarts, place_in
 from genkern.models.switching import SwitchingLDS, blocks_of
 from genkern.models.switching_field import Field, field_statistics, mean_field
 from genkern.models.switching_start import pooled_model, segments
@@ -53,7 +52,8 @@ class SwitchingLDSEstimator(EMEstimator):
         Form of the observation noise R. The others are full.
     init : "segments" or SwitchingLDS, default="segments"
         First guess: one system is fitted to everything, its smoothed states are clustered by their local dynamics, and
-        the regimes fitted to the clusters; or a model, whose forms of covariances are kept.
+        the regimes fitted to the clusters; or a model, whose forms of covariances are kept; in ``fit_each`` also
+        one for each series, as a list or a stack.
     n_init : int, default=3
         Runs; those after the first cluster windows of other widths from other centres, and the best bound is kept. A
         model as first guess is run once.
@@ -81,13 +81,19 @@ class SwitchingLDSEstimator(EMEstimator):
         that are fitted.
     stable : bool, default=False
         Keep the spectral radius of every A below one, as ``LDSEstimator`` does.
+    fixed : tuple of str, default=()
+        What EM leaves as it is in the first guess: "start", "transitions", "systems", and fields
+        of all systems, such as "observation".
+    callback : callable, optional
+        Called after each EM step with its number, the model (of several that are fitted together, the stack of those
+        that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
         Seed of the clustering. Random numbers depend on it and, in ``fit_each``, on the content of each series, never
         on its place in the list; None counts as 0, so that fits are reproducible.
     n_jobs : int, optional
         Threads.
     verbose : int, default=0
-        Report EM steps.
+        1 reports runs and their outcome, 2 every step as well.
 
     Attributes
     ----------
@@ -121,6 +127,8 @@ class SwitchingLDSEstimator(EMEstimator):
     [0.3, 1.5]
     """
 
+    kind = SwitchingLDS
+
     def __init__(
         self,
         n_regimes: int = 2,
@@ -139,6 +147,8 @@ class SwitchingLDSEstimator(EMEstimator):
         state_variance: float = 1.0,
         obs_variance: float | None = None,
         stable: bool = False,
+        fixed: Any = (),
+        callback: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -158,6 +168,8 @@ class SwitchingLDSEstimator(EMEstimator):
         self.state_variance = state_variance
         self.obs_variance = obs_variance
         self.stable = stable
+        self.fixed = fixed
+        self.callback = callback
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -192,46 +204,46 @@ class SwitchingLDSEstimator(EMEstimator):
         counts[counts[:, 0] == 0.0, 0] = 1.0  # where no series begins, the law of first states stays as it is
         every = np.arange(groups * S)
         rules = rules.of(every // S)
-        flat = LDS._restore(*(_flattened(getattr(model.systems, name), model.start.ndim) for name in LDS._fields))
+        fields = (getattr(model.systems, name) for name in LDS._fields)
+        flat = LDS._restore(*(field.reshape((-1, *field.shape[model.start.ndim :])) for field in fields))
         moments = Statistics(flat, statistics.log_prob, statistics.lengths, {**blocks, "counts": counts})
         systems = maximize(moments, rules)
         return SwitchingLDS._restore(start, steps, systems[every.reshape(model.start.shape)])
 
     def pack(self, X: Any) -> Packed:
         """Encode raw series."""
-        width = self.init.n_channels if isinstance(self.init, SwitchingLDS) else None
+        width = None if self._example is None else self._example.n_channels
         return pack_series(X, "SwitchingLDSEstimator", n_channels=width)
 
     # --- parameters
 
     def _check_parameters(self) -> None:
         who = "SwitchingLDSEstimator"
-        for name in ("n_regimes", "n_states", "n_init"):
+        super()._check_parameters()
+        for name in ("n_regimes", "n_states"):
             check_int(getattr(self, name), name, who, 1)
-        check_int(self.max_iter, "max_iter", who, 0)
         check_option(self.covariance, COVARIANCES, "covariance", who)
         for name in ("stable", "offset"):
             check_bool(getattr(self, name), name, who)
-        for name in ("tol", "pseudocount"):
-            check_number(getattr(self, name), name, who)
+        check_number(self.pseudocount, "pseudocount", who)
         check_rules(self, who, "noise_pseudocount")
         if self.relative_floor == 0.0:
             raise ValueError(
                 f"{who}: 'relative_floor' must be positive, as the mean field needs inverses of covariances. Got 0; "
                 "use a small number such as 1e-8."
             )
-        if isinstance(self.init, SwitchingLDS):
-            self._check_start(self.init)
+        if self._given is not None:
+            self._check_start(self._given)
         else:
             check_option(self.init, ("segments",), "init", who)
 
     def _check_start(self, model: SwitchingLDS) -> None:
         """Raise for a model from which EM under these rules could only fall."""
         sizes = (model.n_regimes, model.n_states)
-        if model.shape or sizes != (self.n_regimes, self.n_states):
+        if sizes != (self.n_regimes, self.n_states):
             raise ValueError(
                 f"SwitchingLDSEstimator: 'init' must be one model with n_regimes={self.n_regimes} and "
-                f"n_states={self.n_states}. Got batch {model.shape}, {sizes[0]} regimes, {sizes[1]} states."
+                f"n_states={self.n_states}. Got {sizes[0]} regimes, {sizes[1]} states."
             )
         radius = float(np.abs(np.linalg.eigvals(model.systems.transition)).max())
         if self.stable and radius > BOUND:
@@ -242,10 +254,22 @@ class SwitchingLDSEstimator(EMEstimator):
 
     # --- EM
 
-    def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
-        """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
-        given = isinstance(self.init, SwitchingLDS)
-        form = form_of(self.init.systems.obs_cov, 1) if given else self.covariance
+    def _fixable(self) -> list[Any]:
+        return [*SwitchingLDS._fields, *LDS._fields]
+
+    def _keep(self, old: SwitchingLDS, new: SwitchingLDS) -> SwitchingLDS:
+        """Return a new model with the fixed parameters of an old one, which may be some of all systems."""
+        whole = super()._keep(old, new)
+        parts = (getattr((old if name in self.fixed else whole).systems, name) for name in LDS._fields)
+        return SwitchingLDS._restore(whole.start, whole.transitions, LDS._restore(*parts))
+
+    def _runs(self, own: bool) -> int:
+        return 1 if self._given is not None or self.n_regimes == 1 else self.n_init
+
+    def _problem(self, packed: Packed, own: bool) -> Problem:
+        """Return the problem in standard units."""
+        given, example = self._given is not None, self._example
+        form = form_of(example.systems.obs_cov, 1) if given else self.covariance
         packed, units = standardise(
             packed, own, "SwitchingLDSEstimator", centred=bool(self.offset), common=form == "isotropic"
         )
@@ -254,7 +278,9 @@ class SwitchingLDSEstimator(EMEstimator):
             warn_unseen(packed, own, "SwitchingLDSEstimator", UNSEEN)
             pooled = None if given else self._pooled(packed, own)
         if given:
-            model = _rescaled(SwitchingLDS.stack([self.init] * len(keys)), 1.0 / units.unit, -units.mean / units.unit)
+            model = self._given_to(packed, own)
+            model = model if own else SwitchingLDS.stack([model])
+            model = _rescaled(model, 1.0 / units.unit, -units.mean / units.unit)
             refuse_low(model.systems, rules, self)
             first = model if own else model[0]
 
@@ -271,11 +297,15 @@ class SwitchingLDSEstimator(EMEstimator):
 
         width = self.n_regimes + 2 * self.n_states * (self.n_states + 1)
         size = self.n_regimes * (self.n_regimes + (4 * self.n_states + packed.values.shape[1]) ** 2)
-        problem = Problem(lambda part, each: sweeps(part, each).steps(), guess, width, size)
-        runs = 1 if given or self.n_regimes == 1 else self.n_init
-        best = best_start(problem, self._limits(), runs, packed, keys, own)
-        best = units.restored(best, self.n_regimes * self.noise_pseudocount)
-        return best._replace(models=_rescaled(SwitchingLDS.stack(best.models), units.unit, units.mean).unstack())
+        return Problem(
+            packed,
+            lambda part, each: sweeps(part, each).steps(),
+            guess,
+            width,
+            size,
+            lambda models, places: _rescaled(models, units.unit[places], units.mean[places]),
+            units.shift(self.n_regimes * self.noise_pseudocount),
+        )
 
     def _pooled(self, packed: Packed, own: bool) -> LDS:
         """Return one system for all series, or a stack of one for each, in standard units, after a few steps of EM."""
@@ -293,7 +323,7 @@ class SwitchingLDSEstimator(EMEstimator):
         )
         return LDS.stack(estimator.fit_each(packed)) if own else estimator.fit(packed).model_
 
-    def _log_prior(self, model: SwitchingLDS, rules: Rules) -> Floats:
+    def _prior(self, model: SwitchingLDS, rules: Rules) -> Floats:
         """Return the log prior (batch) of the pseudocounts."""
         chain = log_pseudocounts(model.start, self.pseudocount)
         chain = chain + log_pseudocounts(model.transitions, self.pseudocount, 2)
@@ -314,8 +344,8 @@ class _Sweeps:
     def __init__(self, estimator: SwitchingLDSEstimator, rules: Rules, own: bool):
         self.estimator, self.rules, self.own, self.gamma = estimator, rules, own, None
         self.tol, self.n_jobs = estimator.tol, estimator.n_jobs
-        self.lengths: NDArray[np.int64]
 
+    lengths: NDArray[np.int64]
     gamma: Floats | None  # where the next sweeps begin
 
     def steps(self) -> Steps:
@@ -324,7 +354,7 @@ class _Sweeps:
             self.expect,
             self.maximize,
             self.log_prob,
-            lambda members: self.estimator._log_prior(members, self.rules),
+            lambda members: self.estimator._prior(members, self.rules),
             self.drop,
             self.begin,
         )
@@ -354,8 +384,10 @@ class _Sweeps:
         return self._statistics(model, packed, field)
 
     def _statistics(self, model: SwitchingLDS, packed: Packed, field: Field) -> Statistics:
-        blocks = blocks_of(field_statistics(model, packed, field), totals=not model.shape)
-        return Statistics(model, field.bound, packed.lengths, blocks)
+        totals = packed.weights is None and not model.shape
+        blocks = blocks_of(field_statistics(model, packed, field), totals=totals)
+        found = Statistics(model, field.bound, packed.lengths, blocks).weighted(packed.weights)
+        return found if totals or model.shape else found.total()
 
     def drop(self, leaving: NDArray[np.bool_]) -> None:
         """Forget the objects that leave the batch."""
@@ -363,8 +395,3 @@ class _Sweeps:
         self.gamma = self.gamma[np.repeat(~leaving, self.lengths)]
         if self.own:
             self.rules = self.rules.of(~leaving)
-
-
-def _flattened(field: Floats, batch: int) -> Floats:
-    """Return a field of a stack with its batch axes made one."""
-    return field.reshape((-1, *field.shape[batch:]))

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.models.channel_moments import moments, without_outliers
-from genkern.models.em import Run
 from genkern.models.floors import ROUNDING, channel_units, refuse_tiny
+from genkern.models.weights import point_weights
 from genkern.objects import Packed
 from genkern.validation import Floats, warn
 
@@ -35,15 +35,17 @@ class Units(NamedTuple):
     log_volume: Floats
     spread: Floats
 
+    def of(self, members: NDArray[np.int64]) -> Units:
+        """Return the units of some objects, or of one of them several times."""
+        return Units(*(part[members] for part in self))
+
     def floors(self, absolute: float, relative: float) -> Floats:
         """Return floors (G, d) of variances in standard units: a share of the spread, or a variance in the data's."""
         return np.maximum(relative * self.spread, (np.sqrt(absolute) / self.unit) ** 2)
 
-    def restored(self, run: Run, per_log_unit: float = 0.0) -> Run:
-        """Return a run with objectives in the data's units; a prior that changes with them adds so much of the logs."""
-        shift = self.log_volume + per_log_unit * np.log(self.unit).sum(axis=1)
-        total = float(shift.sum())
-        return run._replace(objective=run.objective - shift, history=[value - total for value in run.history])
+    def shift(self, per_log_unit: float = 0.0) -> Floats:
+        """Return what objectives (G,) gain by the units; a prior that changes with them adds so much of the logs."""
+        return np.asarray(self.log_volume + per_log_unit * np.log(self.unit).sum(axis=1))
 
 
 def standardise(
@@ -74,8 +76,8 @@ def standardise(
     starts = packed.offsets[:-1] if own else packed.offsets[:1]
     scale = np.repeat(unit, sizes, axis=0)
     values = (packed.values - np.repeat(mean, sizes, axis=0)) / scale
-    count = np.add.reduceat(~np.isnan(values), starts, axis=0, dtype=np.float64)
-    standard = Packed(values, packed.offsets)
+    count = np.add.reduceat(~np.isnan(values) * point_weights(packed), starts, axis=0)
+    standard = packed._replace(values=values)
     centre, variance = moments(standard, own)
     varies = variance > ROUNDING**2 * (variance + centre**2)
     spread = np.where(varies, without_outliers(standard, own, centre, variance), 1.0)
