@@ -9,13 +9,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from genkern.core import hmm as core
 from genkern.core.mixture import share_out
+from genkern.core.scaled_rows import scaled_rows
 from genkern.models import natural, simplex
 from genkern.models.base import COORDINATES, Statistics
 from genkern.models.characteristic import Scaled, Waves
 from genkern.models.draws import draw_rows
 from genkern.models.leaf import Leaf, refuse_impossible
 from genkern.models.lean_information import Information
-from genkern.models.mixture_passes import PREFIX, Outcome, Slopes, expect, log_weights, parts_of
+from genkern.models.mixture_passes import (
+    PREFIX,
+    Outcome,
+    Slopes,
+    expect,
+    hold_terms,
+    log_weights,
+    parts_of,
+    weigh_held,
+)
 from genkern.models.states import flat_rows
 from genkern.models.value import rebatch
 from genkern.objects import Packed
@@ -184,12 +194,23 @@ class Mixture(Leaf):
         """Return the raw derivative ``weights`` (G, n, k) and the components' blocks (G, n, k, ...)."""
         return self._expect(packed, weights, totals=totals).blocks
 
+    def evidence(self, packed: Packed) -> core.Evidence:
+        """Return the table of emission factors, with the terms of which it is made, if they are not too many."""
+        found = hold_terms(self.weights, self.flat_components(), packed)
+        if found is None:
+            return super().evidence(packed)
+        table, shift, raised = scaled_rows(found[0])
+        return core.Evidence(table, shift, None, self._log_densities(packed) if raised else None, found[1])
+
     def emission_statistics(
         self, packed: Packed, evidence: core.Evidence, raw: Floats, totals: bool = False
     ) -> dict[str, Floats]:
         """Return blocks from the derivatives with respect to the table that a pass of ``core.hmm`` gave."""
+        given = evidence.table * raw
+        if evidence.held is not None:
+            return weigh_held(self.weights, self.flat_components(), packed, evidence.held, given, totals)
         slopes = Slopes(raw, np.broadcast_to(evidence.shift[:, None], raw.shape))
-        return self._expect(packed, evidence.table * raw, slopes, totals=totals).blocks
+        return self._expect(packed, given, slopes, totals=totals).blocks
 
     def emission_totals(self, packed: Packed, evidence: core.Evidence, raw: Floats) -> dict[str, Floats]:
         """Return the same summed over objects, with a leading axis of length one."""
