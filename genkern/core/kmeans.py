@@ -113,19 +113,19 @@ def _assign(tiles, centres, labels, found):
 @kernel
 def _nearest(tile, t, centres, found):
     """Fill found, from place t on, with the first of the nearest centres of 32 points."""
-    k, l, m, n = zero(), zero(), zero(), zero()
+    f, g, h, i = zero(), zero(), zero(), zero()
     p, q, r, s = _squares(tile, t, centres[0])
     for index in range(1, len(centres)):
         a, b, c, e = _squares(tile, t, centres[index])
         own = broadcast(float(index))
-        k, p = select(less(a, p), own, k), select(less(a, p), a, p)
-        l, q = select(less(b, q), own, l), select(less(b, q), b, q)
-        m, r = select(less(c, r), own, m), select(less(c, r), c, r)
-        n, s = select(less(e, s), own, n), select(less(e, s), e, s)
-    store(found, t, k)
-    store(found, t + W, l)
-    store(found, t + 2 * W, m)
-    store(found, t + 3 * W, n)
+        f, p = select(less(a, p), own, f), select(less(a, p), a, p)
+        g, q = select(less(b, q), own, g), select(less(b, q), b, q)
+        h, r = select(less(c, r), own, h), select(less(c, r), c, r)
+        i, s = select(less(e, s), own, i), select(less(e, s), e, s)
+    store(found, t, f)
+    store(found, t + W, g)
+    store(found, t + 2 * W, h)
+    store(found, t + 3 * W, i)
 
 
 @jit
@@ -196,3 +196,36 @@ def _square_in_pairs(tile, t, centre):
     for j in range(whole, d):
         total = total + _gap(tile, t, centre, j)
     return total
+
+
+def exponents_each(squares: Floats, offsets: NDArray[np.int64], there: NDArray[np.bool_], heat: Floats) -> None:
+    r"""Replace squared distances (N, k) by :math:`(\min_j s_j - s) / 2h`, zero where s is the least, in place.
+
+    ``heat`` (n_objects,) are the h; clusters (n_objects, k) that are not there have minus infinity, and no part in the
+    least.
+    """
+    k = squares.shape[1]
+    with np.errstate(all="ignore"):
+        _exponents_each(squares, offsets, there, heat, aligned(k * PITCH).reshape(k, PITCH))
+
+
+@kernel
+def _exponents_each(squares, offsets, there, heat, columns):
+    """Replace squares (N, k) by chunks of each object."""
+    k = squares.shape[1]
+    for i in range(len(offsets) - 1):
+        by = broadcast(-2.0 * heat[i])
+        for first in range(offsets[i], offsets[i + 1], CHUNK):
+            count = min(CHUNK, offsets[i + 1] - first)
+            to_columns(squares, first, count, columns)
+            for t in range(0, count, W):
+                least = broadcast(np.inf)
+                for c in range(k):
+                    if there[i, c]:
+                        x = load(columns, c * PITCH + t)
+                        least = select(less(x, least), x, least)
+                for c in range(k):
+                    gap = load(columns, c * PITCH + t) - least
+                    exponent = select(less(zero(), gap), gap / by, zero())
+                    store(columns, c * PITCH + t, exponent if there[i, c] else broadcast(-np.inf))
+            from_columns(columns, first, count, squares)

@@ -74,7 +74,7 @@ def joint_terms(logs: Floats, log_weights: Floats, offsets: NDArray[np.int64]) -
 
 
 def weigh_terms(terms: Floats, totals: Floats, offsets: NDArray[np.int64], weights: Floats) -> tuple[Floats, Floats]:
-    """Return posteriors (N, n, k) and their sums (n_objects, n, k), as ``share_out``, from what ``joint_terms`` gave."""
+    """Return posteriors (N, n, k) and their sums (n_objects, n, k), as ``share_out``, from ``joint_terms``."""
     points, n, k = terms.shape
     posteriors, sums = np.empty((points, n * k)), np.zeros((len(offsets) - 1, n * k))
     factors = weights / np.maximum(totals, 1e-300)

@@ -14,7 +14,7 @@ from genkern.models.base import Statistics
 from genkern.models.categorical_estimator import CategoricalEstimator
 from genkern.models.em import Limits, Run, Steps, warn_unconverged
 from genkern.models.emissions import EMISSIONS
-from genkern.models.estimator import Batch, LeafEstimator, ModelEstimator
+from genkern.models.estimator import Batch, LeafEstimator, ModelEstimator, bounds_of
 from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm import HMM, emission_blocks
 from genkern.models.hmm_start import Plan, check_start, first_guess, pack_for_start
@@ -307,12 +307,13 @@ class HMMEstimator(ModelEstimator):
 
     def _best(self, emission: LeafEstimator, packed: Packed, n: int, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM, chosen for each model by its objective."""
+        bounded = bounds_of(emission)
 
         def guess(part: Packed, some: Restarts, each: bool) -> First:
-            return First(self._guess(Plan(part, n, self.structure, each, some.keys), emission.bounded(part, each)))
+            return First(self._guess(Plan(part, n, self.structure, each, some.keys), bounded(part, each)))
 
         def steps(part: Packed, each: bool) -> Steps:
-            batch = Batch(emission.bounded(part, each))
+            batch = Batch(bounded(part, each))
             return Steps(
                 lambda model, part: model.statistics(part, totals=not model.shape, n_jobs=self.n_jobs),
                 lambda statistics: self._maximize(batch.estimator, statistics),

@@ -13,7 +13,7 @@ from genkern.core.rows import expected_rows, log_pseudocounts
 from genkern.models.base import Statistics
 from genkern.models.em import Limits, Run, Steps, warn_unconverged
 from genkern.models.emissions import EMISSIONS
-from genkern.models.estimator import Batch, LeafEstimator
+from genkern.models.estimator import Batch, LeafEstimator, bounds_of
 from genkern.models.mixture import Mixture, component_blocks
 from genkern.models.mixture_start import divide, is_symbols
 from genkern.models.restarts import First, Problem, Restarts, best_start, numbers_in, warn_lone
@@ -333,13 +333,18 @@ class MixtureEstimator(LeafEstimator):
         if not (own or windows):  # to one mixture of all bags, their points are those of one bag
             packed = packed._replace(offsets=packed.offsets[[0, -1]])
         size = numbers_in(self.reference(packed, 1, own=False))
-        problem = Problem(self._steps, self._bounded_guess, self._size(), size)
+        bounded = bounds_of(self)
+
+        def guess(part: Packed, restarts: Restarts, each: bool) -> First:
+            return First(bounded(part, each)._guess(part, restarts.keys, each))
+
+        problem = Problem(lambda part, each: self._steps(bounded(part, each), each), guess, self._size(), size)
         once = isinstance(self.init, Mixture)
         return best_start(problem, self._limits(), 1 if once else self.n_init, packed, keys, own)
 
-    def _steps(self, packed: Packed, own: bool) -> Steps:
+    def _steps(self, bounded: MixtureEstimator, own: bool) -> Steps:
         """Return the E- and M-steps of one mixture, or of a stack of own ones."""
-        batch = Batch(self.bounded(packed, own))
+        batch = Batch(bounded)
 
         def members(model: Mixture) -> Mixture:
             return rebatch(model, (*model.shape, 1))
@@ -357,10 +362,6 @@ class MixtureEstimator(LeafEstimator):
             counts=lambda statistics: self.counts(statistics.blocks, statistics.model),
             coincide=lambda statistics: batch.estimator.coincide(statistics.of_member(), members(statistics.model)),
         )
-
-    def _bounded_guess(self, packed: Packed, restarts: Restarts, own: bool) -> First:
-        """Return the first guess of the estimator with the bounds that it takes from the data."""
-        return First(self.bounded(packed, own)._guess(packed, restarts.keys, own))
 
     def _guess(self, packed: Packed, keys: Keys, own: bool) -> Mixture:
         """Return the mixture, or the stack of own mixtures, from which EM starts."""

@@ -37,7 +37,7 @@ class Slopes(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """Densities of components over the largest, times weights, (N, n, k), and their sums (N, n): see ``joint_terms``."""
+    """Weighted densities of components over the largest, (N, n, k), and their sums (N, n): see ``joint_terms``."""
 
     terms: Floats
     totals: Floats
@@ -166,11 +166,8 @@ def hold_terms(weights: Floats, components: Any, packed: Packed) -> tuple[Floats
     """Return log p (N, n) of all points and the terms of its sums; None if these are too many, or weights too small."""
     if (weights < FAINT).any() or packed.n_points * weights.shape[-2] * weights.shape[-1] > HELD:
         return None
-    found = []
-    for part in parts_of(packed, weights.shape[-2] * weights.shape[-1], joined=weights.ndim == 2):
-        shares, _, logs = _densities(weights, components, part)
-        found.append((*joint_terms(logs, log_weights(shares), part.packed.offsets), logs))
-    log_p, totals, terms = (_merged(list(blocks), totals=False) for blocks in zip(*found))
+    shares, _, terms = _densities(weights, components, Part(slice(None), slice(None), packed))
+    log_p, totals = joint_terms(terms, log_weights(shares), packed.offsets)
     return log_p, Terms(terms, totals)
 
 
