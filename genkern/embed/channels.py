@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from genkern.objects import Alphabet, pack_symbols, remember_width
+from genkern.objects import Alphabet, handed_on, pack_symbols, remember_width
 from genkern.validation import Floats, begin_fit, check_array, check_option
 
 TABLES = ("protein", "angles", "one-hot")
@@ -120,7 +120,7 @@ class Channels(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "table_")
         remember_width(self, X, reset=False)
         packed = pack_symbols(X, self.alphabet_, "Channels")
-        return packed._replace(values=self.table_[packed.values], alphabet=None).objects()
+        return handed_on(packed._replace(values=self.table_[packed.values], alphabet=None))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the channels.

@@ -150,11 +150,11 @@ class FisherScore(TransformerMixin, BaseEstimator):
         """
         self._check_options()
         remember_width(self, X, reset=True)
-        self.model_ = fit_models(self.estimator, X, y, self.per_class, "FisherScore")
+        self.model_, packed = fit_models(self.estimator, X, y, self.per_class, "FisherScore")
         self._layout = layout_of(self.model_, self.blocks)
         self.blocks_ = self._layout.blocks
         self.n_features_out_ = len(self._layout.source)
-        self.whitener_ = whitener_of(self._roots(self.model_.pack(X)))
+        self.whitener_ = whitener_of(self._roots(packed))
         if self.whitener_.is_zero:
             warnings.warn(
                 "FisherScore: the model has no information about its parameters, so all features are zero. Is "

@@ -83,8 +83,9 @@ class FitEach(TransformerMixin, BaseEstimator):
         if self.store is not None and not isinstance(self.store, Store):
             raise TypeError(f"FitEach: 'store' must be a Store or None. Got {type(self.store).__name__}.")
         begin_fit(self, X, y)
-        resolved = clone(check_estimator_of_models(self.estimator, "FitEach").resolve(X))
-        packed = resolved.pack(X)
+        estimator = check_estimator_of_models(self.estimator, "FitEach")
+        packed = estimator.pack(X)
+        resolved = clone(estimator.resolve(packed))
         self._event = packed.values.shape[1:]
         self.median_length_ = int(np.median(packed.lengths))
         self.estimator_ = resolved

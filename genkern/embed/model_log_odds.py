@@ -89,7 +89,7 @@ class ModelLogOdds(TransformerMixin, BaseEstimator):
         """
         check_number(self.v_max, "v_max", "ModelLogOdds", exclusive=True)
         remember_width(self, X, reset=True)
-        self.model_ = fit_class_models(self.estimator, X, y, self.priors, "ModelLogOdds")
+        self.model_, _ = fit_class_models(self.estimator, X, y, self.priors, "ModelLogOdds")
         count = len(self.model_.labels)
         if count < 2:
             raise ValueError(f"ModelLogOdds needs at least two classes. Got one class, {self.model_.labels[0]!r}.")

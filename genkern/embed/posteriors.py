@@ -81,9 +81,8 @@ class Posteriors(TransformerMixin, BaseEstimator):
         self
         """
         begin_fit(self, X, y)
-        model = fit_models(self.estimator, X, None, False, "Posteriors")
+        model, packed = fit_models(self.estimator, X, None, False, "Posteriors")
         state_counts(model, "Posteriors")
-        packed = model.pack(X)
         if packed.alphabet is not None:
             refuse_windows(model, packed, "Posteriors")
         elif not issparse(packed.values):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from genkern.objects import kind_of, pack_series, remember_width
+from genkern.objects import handed_on, kind_of, pack_series, remember_width
 from genkern.validation import Floats, begin_fit
 
 CONSTANT = 1e-12  # relative spread below which a channel does not change but for rounding
@@ -78,7 +78,7 @@ class ScaleSeries(TransformerMixin, BaseEstimator):
         if self.scale_ is None:
             return X
         packed = pack_series(X, "ScaleSeries", n_channels=len(self.scale_))
-        return packed._replace(values=packed.values / self.scale_).objects()
+        return handed_on(packed._replace(values=packed.values / self.scale_))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the channels.
@@ -163,7 +163,7 @@ class CentreSeries(TransformerMixin, BaseEstimator):
         counts = np.add.reduceat(seen, packed.offsets[:-1], dtype=np.int64)
         sums = np.add.reduceat(np.where(seen, packed.values, 0.0), packed.offsets[:-1])
         means = sums / np.maximum(counts, 1)
-        return packed._replace(values=packed.values - np.repeat(means, packed.lengths, axis=0)).objects()
+        return handed_on(packed._replace(values=packed.values - np.repeat(means, packed.lengths, axis=0)))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the channels.

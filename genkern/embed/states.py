@@ -119,8 +119,7 @@ class StateEmbedding(TransformerMixin, BaseEstimator, ABC):
         check_map(self.map, who)
         self._check_options()
         remember_width(self, X, reset=True)
-        fitted = fit_models(self.estimator, X, y, self.per_class, who)
-        packed = fitted.pack(X)
+        fitted, packed = fit_models(self.estimator, X, y, self.per_class, who)
         self._learn(packed)
         self._names_by_model = [
             [prefix + name for name in self._names(model, packed)] for prefix, model in named_models(fitted)

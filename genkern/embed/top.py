@@ -137,14 +137,14 @@ class TopScore(TransformerMixin, BaseEstimator):
         check_bool(self.standardize, "standardize", "TopScore")
         check_bool(self.constant, "constant", "TopScore")
         remember_width(self, X, reset=True)
-        self.model_ = fit_class_models(self.estimator, X, y, self.priors, "TopScore")
+        self.model_, packed = fit_class_models(self.estimator, X, y, self.priors, "TopScore")
         if len(self.model_.labels) < 2:
             raise ValueError(f"TopScore needs at least two classes. Got one class, {self.model_.labels[0]!r}.")
         self.classes_ = np.array(self.model_.labels)
         self._names = np.array(self._all_names(), dtype=object)
         self._kept = np.arange(len(self._names))
         if self.standardize:
-            blocks = stream(self._tangents, self.model_.pack(X), len(self._names), self.n_jobs)
+            blocks = stream(self._tangents, packed, len(self._names), self.n_jobs)
             scale = learn_scale((block for _, block in blocks), MIN_SCALE, "TopScore")
             self._kept, self.mean_, self.scale_ = scale
         self.dropped_ = np.delete(self._names, self._kept)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from genkern.core.windows import Places, describe_windows
 from genkern.embed.scaling import deviations, largest
 from genkern.intake import offsets_of
-from genkern.objects import Packed, pack_series, remember_width
+from genkern.objects import Packed, handed_on, pack_series, remember_width
 from genkern.validation import Floats, begin_fit, check_bool, check_int
 
 FLOOR = 0.1  # part of a channel's standard deviation that is added to that of a window
@@ -198,7 +198,7 @@ class Windows(TransformerMixin, BaseEstimator):
 
     def _standardized(self, raw: Packed) -> list[Floats]:
         """Return the windows by series, standardised."""
-        return raw._replace(values=(raw.values - self.mean_) / self.scale_).objects()
+        return handed_on(raw._replace(values=(raw.values - self.mean_) / self.scale_))
 
     def _widths(self) -> list[int]:
         """Return the widths as a list, checking all parameters."""

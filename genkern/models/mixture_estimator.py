@@ -14,7 +14,8 @@ from genkern.models.base import Statistics
 from genkern.models.em import Limits, Run, Steps, warn_unconverged
 from genkern.models.emissions import EMISSIONS
 from genkern.models.estimator import Batch, LeafEstimator, bounds_of
-from genkern.models.mixture import Mixture, component_blocks
+from genkern.models.mixture import Mixture
+from genkern.models.mixture_passes import component_blocks
 from genkern.models.mixture_start import divide, is_symbols
 from genkern.models.restarts import First, Problem, Restarts, best_start, numbers_in, warn_lone
 from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests

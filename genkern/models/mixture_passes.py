@@ -198,3 +198,12 @@ def log_weights(weights: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         logs: Floats = np.log(weights)
     return logs
+
+
+def component_blocks(blocks: dict[str, Floats]) -> dict[str, Floats]:
+    """Return the blocks (G, n * k, ...) of the components, without their prefix."""
+    return {
+        name[len(PREFIX) :]: block.reshape((len(block), -1, *block.shape[3:]))
+        for name, block in blocks.items()
+        if name.startswith(PREFIX)
+    }
