@@ -8,11 +8,12 @@ from typing import Any, Self
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from genkern.embed.base import ObjectTransformer
 from genkern.embed.windows import Windows
 from genkern.objects import Packed, handed_on, pack_series, remember_width
 from genkern.validation import Floats, carried, check_int, one_warning_each
@@ -20,7 +21,7 @@ from genkern.validation import Floats, carried, check_int, one_warning_each
 WIDTHS = (1, 3, 5, 9, 17, 33, 65, 129)
 
 
-class MultiScale(TransformerMixin, BaseEstimator):
+class MultiScale(ObjectTransformer):
     r"""Embed the windows of series at several widths, each as it is and normalised, and put the features side by side.
 
     .. math:: \phi(x) = \big(\phi_{wv}(\mathrm{Windows}_{wv}(x))\big)_{w, v}, \qquad
@@ -60,6 +61,8 @@ class MultiScale(TransformerMixin, BaseEstimator):
     >>> str(scales.get_feature_names_out()[2])
     'w3__mean[0]'
     """
+
+    _fitted = "parts_"
 
     def __init__(
         self,
@@ -130,8 +133,7 @@ class MultiScale(TransformerMixin, BaseEstimator):
         -------
         features : ndarray of shape (n, n_features_out)
         """
-        check_is_fitted(self, "parts_")
-        remember_width(self, X, reset=False)
+        self._ready(X)
         packed = pack_series(X, "MultiScale", n_channels=self.n_channels_)
         return np.concatenate(self._run(_transform, self.parts_, _as_list(X, packed)), axis=1)
 
@@ -187,7 +189,6 @@ class MultiScale(TransformerMixin, BaseEstimator):
         inner = get_tags(self.embedding)
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         tags.target_tags.required = inner.target_tags.required
-        tags.transformer_tags.preserves_dtype = []
         return tags
 
 
