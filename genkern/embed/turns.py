@@ -117,7 +117,7 @@ class Turns(ObjectTransformer):
 
     def _turns(self, steps: Floats) -> Floats:
         """Return the real and imaginary parts (T, 2) of the turns of one path."""
-        around, later = self._reads(len(steps))
+        around, later = self.reads(len(steps))
         windows = (steps[:, 0] + 1j * steps[:, 1])[around]
         seen = ~np.isnan(windows)
         counts = seen.sum(axis=1)
@@ -126,8 +126,14 @@ class Turns(ObjectTransformer):
         turns = smooth[later] * smooth.conj()
         return np.column_stack([turns.real, turns.imag])
 
-    def _reads(self, length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return for each position of a path those of which means are taken, (T, w), and the later one, (T,)."""
+    def reads(self, length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return for each position of a path those of which means are taken, (T, w), and the later one, (T,).
+
+        Parameters
+        ----------
+        length : int
+            Number T of steps.
+        """
         positions = np.arange(length)
         places = np.column_stack([positions[:, None] + np.arange(self.width) - self.width // 2, positions + self.lag])
         places = places % length if self.circular else np.clip(places, 0, length - 1)

@@ -170,6 +170,19 @@ class Windows(ObjectTransformer):
         ]
         return np.array(names, dtype=object)
 
+    def reads(self, length: int) -> list[NDArray[np.int64]]:
+        """Return the positions (S, w) of a series that each of its S windows reads, for every width w.
+
+        Parameters
+        ----------
+        length : int
+            Number of positions of the series.
+        """
+        widths = self._widths()
+        centres = np.arange(0, length, int(self._strides(np.array([length]), min(widths))[0]))
+        places = [centres[:, None] + np.arange(width) - width // 2 for width in widths]
+        return [place % length if self.circular else np.clip(place, 0, length - 1) for place in places]
+
     def _learn(self, X: Any, y: Any) -> Packed:
         """Set the fitted attributes; return the windows as they are."""
         self._widths()
