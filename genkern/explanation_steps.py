@@ -96,20 +96,19 @@ def look(step: Any, state: Seen) -> Seen:
 
 def _windows_read(step: Windows, length: int) -> Any:
     """Return shares (T, S) of the positions of a series in its windows: equal in each width, widths equal."""
-    widths = step._widths()
-    centres = np.arange(0, length, int(step._strides(np.array([length]), min(widths))[0]))
-    total = sparse.csr_array((length, len(centres)))
-    for width in widths:
-        places = centres[:, None] + np.arange(width) - width // 2
-        places = places % length if step.circular else np.clip(places, 0, length - 1)
-        cells = (places.ravel(), np.repeat(np.arange(len(centres)), width))
-        total = total + sparse.csr_array((np.full(places.size, 1.0 / (width * len(widths))), cells), total.shape)
+    every = step.reads(length)
+    total = sparse.csr_array((length, len(every[0])))
+    for places in every:
+        cells = (places.ravel(), np.repeat(np.arange(len(places)), places.shape[1]))
+        total = total + sparse.csr_array(
+            (np.full(places.size, 1.0 / (places.shape[1] * len(every))), cells), total.shape
+        )
     return total
 
 
 def _turns_read(step: Turns, length: int) -> Any:
     """Return shares (T, T) of the steps of a path in its turns: equal, of those around both ends of the lag."""
-    around, later = step._reads(length)
+    around, later = step.reads(length)
     places = np.concatenate([around, around[later]], axis=1)
     cells = (places.ravel(), np.repeat(np.arange(length), places.shape[1]))
     return sparse.csr_array((np.full(places.size, 1.0 / places.shape[1]), cells), (length, length))

@@ -72,11 +72,14 @@ def warn_wide(shapes: set[tuple[int, ...]]) -> None:
         )
 
 
+def all_missing(missing: NDArray[np.bool_], offsets: Ints) -> Ints:
+    """Return the objects of which every position (N,) is missing."""
+    return np.flatnonzero(np.logical_and.reduceat(missing, offsets[:-1])) if missing.any() else np.zeros(0, np.int64)
+
+
 def warn_all_missing(missing: NDArray[np.bool_], offsets: Ints, who: str) -> None:
     """Warn of objects of which every position (N,) is missing."""
-    if not missing.any():
-        return
-    empty = np.flatnonzero(np.logical_and.reduceat(missing, offsets[:-1]))
+    empty = all_missing(missing, offsets)
     if len(empty):
         named = ", ".join(map(str, empty[:NAMED])) + (", ..." if len(empty) > NAMED else "")
         warn(

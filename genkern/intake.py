@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import numbers
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from genkern.validation import check_lengths
 
 Ints = NDArray[np.int64]
 
@@ -242,3 +245,30 @@ def _form_of_list(items: list[Any] | tuple[Any, ...], index: int, who: str) -> s
 def _are_number_rows(items: list[Any] | tuple[Any, ...], types: set[type]) -> bool:
     """Return whether a list holds tuples of numbers: rows of a series, unless symbols are asked for."""
     return types == {tuple} and all(isinstance(x, numbers.Real) for row in items for x in row)
+
+
+def from_concatenated(X: Any, lengths: Any) -> list[Any]:
+    """Return the list of objects that lie one after the other in X, as views where X is an array.
+
+    Parameters
+    ----------
+    X : array (N,) or (N, d), string or list of N elements
+    lengths : (n,) ints >= 1 with sum N
+
+    Returns
+    -------
+    objects : list of n slices of X
+
+    Examples
+    --------
+    >>> from_concatenated("ACGTAC", [4, 2])
+    ['ACGT', 'AC']
+    """
+    whole = X if isinstance(X, str | list | tuple) else np.asarray(X)
+    if isinstance(whole, np.ndarray) and whole.ndim == 0:
+        raise TypeError(
+            f"from_concatenated: X must be an array, a string or a list. Got {type(X).__name__}; pass the elements of "
+            "all objects, one after the other."
+        )
+    sizes = check_lengths(lengths, len(whole), "from_concatenated")
+    return [whole[start:stop] for start, stop in itertools.pairwise(offsets_of(sizes).tolist())]

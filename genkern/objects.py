@@ -12,9 +12,9 @@ from genkern.alphabets import Alphabet, as_alphabet, infer_alphabet, infer_flat
 from genkern.coding import UNKNOWN
 from genkern.flatten import TURN, Floats, flatten_numbers, flatten_symbols, refuse_univariate, width_remedy
 from genkern.hashing import digest_pieces
-from genkern.inspection import ask_about_integers, flatten_integers, form_kind, warn_all_missing, warn_wide
-from genkern.intake import Ints, locate, offsets_of
-from genkern.validation import LARGEST, check_lengths, check_option, remember_width, too_large
+from genkern.inspection import all_missing, ask_about_integers, flatten_integers, form_kind, warn_all_missing, warn_wide
+from genkern.intake import Ints, from_concatenated, locate, offsets_of
+from genkern.validation import LARGEST, check_option, encoded_once, remember_encoded, remember_width, too_large
 
 __all__ = [
     "Alphabet",
@@ -121,12 +121,17 @@ def pack_symbols(
     known = None if alphabet is None else as_alphabet(alphabet, missing, unknown)
     if isinstance(X, Packed):
         return _packed_symbols(X, known, who, unknown)
-    flat = flatten_symbols(X, who)
-    known = infer_flat(flat, missing, who).with_unknown(unknown) if known is None else known
-    codes = known.encode_flat(flat, who)
-    if known.missing_code is not None:
-        warn_all_missing(codes == known.missing_code, flat.offsets, who)
-    return Packed(codes, flat.offsets, known)
+
+    def encode() -> Packed:
+        flat = flatten_symbols(X, who)
+        alphabet = infer_flat(flat, missing, who).with_unknown(unknown) if known is None else known
+        codes = alphabet.encode_flat(flat, who)
+        if alphabet.missing_code is not None:
+            warn_all_missing(codes == alphabet.missing_code, flat.offsets, who)
+        return Packed(codes, flat.offsets, alphabet)
+
+    setting = ("symbols", missing, unknown) if known is None else (known.digest, known.unknown)
+    return encoded_once(X, setting, encode, lambda packed: (packed.alphabet.digest, packed.alphabet.unknown))
 
 
 def pack_series(
@@ -160,18 +165,22 @@ def pack_series(
     layout = "time-first" if layout is None else check_option(layout, LAYOUTS, "layout", who)
     if isinstance(X, Packed):
         return _packed_numbers(X, who, n_channels, "channels")
-    arrays = flatten_numbers(X, who)
-    if isinstance(arrays, np.ndarray) and arrays.ndim == 2:
-        refuse_univariate(arrays, who, n_channels)
-        return _check_size(_pack_table(arrays[:, :, None], who, n_channels, "channels"), who, largest)
-    if doubtful:
-        warn_wide({array.shape for array in arrays})
-    if isinstance(arrays, np.ndarray):
-        table = arrays.transpose(0, 2, 1) if layout == "channels-first" else arrays
-        return _check_size(_pack_table(table, who, n_channels, "channels", layout), who, largest)
-    if layout == "channels-first":
-        arrays = [array.T for array in arrays]
-    return _check_size(_pack_list(arrays, who, n_channels, "channels", layout), who, largest)
+
+    def encode() -> Packed:
+        arrays = flatten_numbers(X, who)
+        if isinstance(arrays, np.ndarray) and arrays.ndim == 2:
+            refuse_univariate(arrays, who, n_channels)
+            return _check_size(_pack_table(arrays[:, :, None], who, n_channels, "channels"), who, largest)
+        if doubtful:
+            warn_wide({array.shape for array in arrays})
+        if isinstance(arrays, np.ndarray):
+            table = arrays.transpose(0, 2, 1) if layout == "channels-first" else arrays
+            return _check_size(_pack_table(table, who, n_channels, "channels", layout), who, largest)
+        turned = [array.T for array in arrays] if layout == "channels-first" else arrays
+        return _check_size(_pack_list(turned, who, n_channels, "channels", layout), who, largest)
+
+    setting = ("series", layout, largest)
+    return encoded_once(X, (setting, n_channels), encode, lambda packed: (setting, packed.values.shape[1]))
 
 
 def pack_points(X: Any, who: str = "pack_points", n_features: int | None = None, largest: float = LARGEST) -> Packed:
@@ -195,11 +204,28 @@ def pack_points(X: Any, who: str = "pack_points", n_features: int | None = None,
     """
     if isinstance(X, Packed):
         return _packed_numbers(X, who, n_features, "features")
-    arrays = flatten_numbers(X, who)
-    if isinstance(arrays, np.ndarray):
-        table = arrays[:, None, :] if arrays.ndim == 2 else arrays
-        return _check_size(_pack_table(table, who, n_features, "features"), who, largest)
-    return _check_size(_pack_list(arrays, who, n_features, "features"), who, largest)
+
+    def encode() -> Packed:
+        arrays = flatten_numbers(X, who)
+        if isinstance(arrays, np.ndarray):
+            table = arrays[:, None, :] if arrays.ndim == 2 else arrays
+            return _check_size(_pack_table(table, who, n_features, "features"), who, largest)
+        return _check_size(_pack_list(arrays, who, n_features, "features"), who, largest)
+
+    setting = ("points", largest)
+    return encoded_once(X, (setting, n_features), encode, lambda packed: (setting, packed.values.shape[1]))
+
+
+def handed_on(packed: Packed) -> list[Any]:
+    """Return packed series as a list, which later steps of the call under way need not encode again.
+
+    They do so where they have something to say: of numbers that are too large, of objects without any.
+    """
+    series, missing = packed.objects(), np.isnan(packed.values).all(axis=1)
+    if np.fmax.reduce(np.abs(packed.values), axis=None) <= LARGEST and not len(all_missing(missing, packed.offsets)):
+        forms = (("series", LAYOUTS[0], LARGEST), ("points", LARGEST))
+        remember_encoded(series, [(form, width) for form in forms for width in (None, packed.values.shape[1])], packed)
+    return series
 
 
 def _packed_symbols(packed: Packed, alphabet: Alphabet | None, who: str, unknown: str | None) -> Packed:
@@ -355,31 +381,6 @@ def check_objects(
     if kind == "series":
         return pack_series(X, who, layout, largest=largest)
     return pack_points(X, who, largest=largest)
-
-
-def from_concatenated(X: Any, lengths: Any) -> list[Any]:
-    """Return the list of objects that lie one after the other in X, as views where X is an array.
-
-    Parameters
-    ----------
-    X : array (N,) or (N, d), string or list of N elements
-    lengths : (n,) ints >= 1 with sum N
-
-    Returns
-    -------
-    objects : list of n slices of X
-
-    Examples
-    --------
-    >>> from_concatenated("ACGTAC", [4, 2])
-    ['ACGT', 'AC']
-    """
-    whole = X if isinstance(X, str | list | tuple) else np.asarray(X)
-    if isinstance(whole, np.ndarray) and whole.ndim == 0:
-        got = f"{type(X).__name__}; pass the elements of all objects, one after the other."
-        raise TypeError(f"from_concatenated: X must be an array, a string or a list. Got {got}")
-    sizes = check_lengths(lengths, len(whole), "from_concatenated")
-    return [whole[start:stop] for start, stop in itertools.pairwise(offsets_of(sizes).tolist())]
 
 
 def object_digests(packed: Packed) -> list[str]:

@@ -117,6 +117,19 @@ def test_public_methods_have_docstrings(name: str, value: Any) -> None:
     assert not silent, f"{name}: no docstring on {silent}"
 
 
+OWN = {"self", "cls", "super"}
+OF_VALUES = {"_fields", "_replace", "_restore"}  # of named tuples and models, whose names are given by others
+CALLERS = [p for p in SOURCES if p.parent.name in ("embed", "recipes") or p.stem.startswith("explanation")]
+
+
+@pytest.mark.parametrize("path", CALLERS, ids=[path.stem for path in CALLERS])
+def test_nobody_calls_private_methods_of_others(path: Path) -> None:
+    for node in ast.walk(TREES[path]):
+        if isinstance(node, ast.Attribute) and re.fullmatch("_[a-z].*", node.attr) and node.attr not in OF_VALUES:
+            owner = node.value.func if isinstance(node.value, ast.Call) else node.value
+            assert getattr(owner, "id", None) in OWN, f"{path.name}:{node.lineno}: {ast.unparse(node)}"
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=[path.stem for path in SOURCES])
 def test_source_keeps_the_house_rules(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= MAX_LINES

@@ -39,12 +39,14 @@ class Evidence(NamedTuple):
     codes : (N,) int32 symbols in 0..M-1, or None.
     logs : (N, n), the logarithms of the factors, or None. They are needed, and can be given only for one row per
         position, where the table had to raise factors that vanish beside the largest of their row (``scaled_rows``).
+    held : what a family of emissions keeps of its densities for its statistics; the passes do not look at it.
     """
 
     table: Floats
     shift: Floats
     codes: NDArray[np.int32] | None
     logs: Floats | None = None
+    held: Any = None
 
 
 class Gradients(NamedTuple):

@@ -53,6 +53,36 @@ def share_out(
     return log_p, sums.reshape(-1, n, k)
 
 
+def joint_terms(logs: Floats, log_weights: Floats, offsets: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    r"""Turn log densities (N, n, k) into the terms :math:`e_k = w_k g_k / \max_j w_j g_j` of mixtures, in place.
+
+    What ``share_out`` does for weights that are known only later: ``weigh_terms`` does the rest.
+
+    Returns
+    -------
+    log_p, totals : (N, n), totals being the sums of terms
+    """
+    points, n, k = logs.shape
+    places = np.asarray(offsets, np.int64)
+    groups = places[[0, -1]] if len(log_weights) == 1 else places
+    log_p, totals = np.empty((points, n)), np.empty((points, n))
+    work = Columns(*(aligned(size * PITCH).reshape(size, PITCH) for size in (n * k, n, n)))
+    with np.errstate(all="ignore"):
+        rows = logs.reshape(points, n * k)
+        _joint_terms(rows, np.ascontiguousarray(log_weights), read_only(groups), totals, log_p, work)
+    return log_p, totals
+
+
+def weigh_terms(terms: Floats, totals: Floats, offsets: NDArray[np.int64], weights: Floats) -> tuple[Floats, Floats]:
+    """Return posteriors (N, n, k) and their sums (n_objects, n, k), as ``share_out``, from ``joint_terms``."""
+    points, n, k = terms.shape
+    posteriors, sums = np.empty((points, n * k)), np.zeros((len(offsets) - 1, n * k))
+    factors = weights / np.maximum(totals, 1e-300)
+    _weigh_terms(read_only(terms), read_only(factors), posteriors)
+    _add_rows(posteriors, read_only(np.asarray(offsets, np.int64)), sums)
+    return posteriors.reshape(terms.shape), sums.reshape(-1, n, k)
+
+
 @kernel
 def _share_out(rows, log_weights, offsets, weights, log_p, work):
     """Fill log_p (N, n) and replace rows (N, n k) of logs by posteriors, by chunks of each object."""
@@ -65,14 +95,36 @@ def _share_out(rows, log_weights, offsets, weights, log_p, work):
             for a in range(n):
                 at = ((i if len(log_weights) > 1 else 0) * n + a) * k
                 for t in range(0, count, W):
-                    _share_vector(log_weights, at, work, a * k, a, t)
+                    total = _terms(log_weights, at, work, a * k, a, t)
+                    factor = load(work.weights, a * PITCH + t) / maximum(total, broadcast(1e-300))
+                    for c in range(k):
+                        place = (a * k + c) * PITCH + t
+                        store(work.joint, place, load(work.joint, place) * factor)
+                    _add_log(total, work, a, t)
             from_columns(work.joint, first, count, rows)
             from_columns(work.log_p, first, count, log_p)
 
 
 @kernel
-def _share_vector(log_weights, at, work, column, a, t):
-    """Turn eight points' logs under the components of one mixture into posteriors."""
+def _joint_terms(rows, log_weights, offsets, totals, log_p, work):
+    """Fill log_p and totals (N, n) and replace rows (N, n k) of logs by terms, by chunks of each object."""
+    _, n, k = log_weights.shape
+    for i in range(len(offsets) - 1):
+        for first in range(offsets[i], offsets[i + 1], CHUNK):
+            count = min(CHUNK, offsets[i + 1] - first)
+            to_columns(rows, first, count, work.joint)
+            for a in range(n):
+                at = ((i if len(log_weights) > 1 else 0) * n + a) * k
+                for t in range(0, count, W):
+                    _add_log(_terms(log_weights, at, work, a * k, a, t), work, a, t)
+            from_columns(work.joint, first, count, rows)
+            from_columns(work.weights, first, count, totals)
+            from_columns(work.log_p, first, count, log_p)
+
+
+@kernel
+def _terms(log_weights, at, work, column, a, t):
+    """Turn eight points' logs under the components of one mixture into terms; return their sum, and keep the top."""
     joint, k = work.joint, log_weights.shape[2]
     top = broadcast(-np.inf)
     for c in range(k):
@@ -88,13 +140,25 @@ def _share_vector(log_weights, at, work, column, a, t):
         x = exp(load(joint, place) - top)
         store(joint, place, x)
         total = total + x
-    factor = load(work.weights, a * PITCH + t) / maximum(total, broadcast(1e-300))
-    for c in range(k):
-        place = (column + c) * PITCH + t
-        store(joint, place, load(joint, place) * factor)
+    return total
+
+
+@kernel
+def _add_log(total, work, a, t):
+    """Add the logs of eight sums of terms to the tops in work.log_p, and keep the sums in work.weights."""
     store(work.weights, a * PITCH + t, total)
     for lane in range(t, t + W):
         work.log_p[a, lane] += np.log(work.weights[a, lane])
+
+
+@kernel
+def _weigh_terms(terms, factors, out):
+    """Fill out (N, n k) with terms (N, n, k) times factors (N, n)."""
+    points, n, k = terms.shape
+    for t in range(points):
+        for a in range(n):
+            for c in range(k):
+                out[t, a * k + c] = terms[t, a, c] * factors[t, a]
 
 
 @kernel

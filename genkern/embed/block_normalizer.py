@@ -7,16 +7,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from genkern.embed.base import ObjectTransformer
 from genkern.embed.maps import PowerMap
 from genkern.objects import remember_width
 from genkern.validation import check_number
 
 
-class BlockNormalizer(TransformerMixin, BaseEstimator):
+class BlockNormalizer(ObjectTransformer):
     r"""The features of an embedding, block by block to the signed power and to unit length, then as a whole.
 
     .. math:: f_b = \frac{h(\phi_b)}{\lVert h(\phi_b) \rVert}, \qquad h(g) = \mathrm{sgn}(g)\, |g|^\rho, \qquad
@@ -61,6 +62,8 @@ class BlockNormalizer(TransformerMixin, BaseEstimator):
     >>> (features**2).sum(axis=1)
     array([1., 1.])
     """
+
+    _fitted = "embedding_"
 
     def __init__(self, embedding: Any, power: float = 0.5):
         self.embedding = embedding
@@ -108,8 +111,7 @@ class BlockNormalizer(TransformerMixin, BaseEstimator):
         -------
         features : ndarray or sparse matrix of shape (n, p)
         """
-        check_is_fitted(self, "embedding_")
-        remember_width(self, X, reset=False)
+        self._ready(X)
         return self._normalised(self.embedding_.transform(X))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -160,7 +162,6 @@ class BlockNormalizer(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         inner = get_tags(self.embedding)
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
-        tags.transformer_tags.preserves_dtype = []
         return tags
 
 

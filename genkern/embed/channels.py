@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from genkern.objects import Alphabet, pack_symbols, remember_width
+from genkern.embed.base import SYMBOLS, ObjectTransformer
+from genkern.objects import Alphabet, handed_on, pack_symbols
 from genkern.validation import Floats, begin_fit, check_array, check_option
 
 TABLES = ("protein", "angles", "one-hot")
@@ -28,7 +28,7 @@ PROPERTIES = {
 }
 
 
-class Channels(TransformerMixin, BaseEstimator):
+class Channels(ObjectTransformer):
     r"""Series of numbers in place of symbols, by a table with one row per symbol.
 
     .. math:: x_t \mapsto \frac{1}{|M(x_t)|} \sum_{s \in M(x_t)} \mathrm{table}_s
@@ -81,6 +81,9 @@ class Channels(TransformerMixin, BaseEstimator):
     array([ 1.9, -3.9,  4.2])
     """
 
+    _fitted = "table_"
+    _inputs = SYMBOLS
+
     def __init__(self, table: Any, alphabet: Any = None, unknown: str | None = None):
         self.table = table
         self.alphabet = alphabet
@@ -117,10 +120,9 @@ class Channels(TransformerMixin, BaseEstimator):
         -------
         series : list of n ndarrays of shape (T, d)
         """
-        check_is_fitted(self, "table_")
-        remember_width(self, X, reset=False)
+        self._ready(X)
         packed = pack_symbols(X, self.alphabet_, "Channels")
-        return packed._replace(values=self.table_[packed.values], alphabet=None).objects()
+        return handed_on(packed._replace(values=self.table_[packed.values], alphabet=None))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the channels.
@@ -177,11 +179,3 @@ class Channels(TransformerMixin, BaseEstimator):
                 f"{alphabet!r}. Got shape {rows.shape}."
             )
         return rows.reshape(alphabet.size, -1)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False  # tables of integer codes only
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags

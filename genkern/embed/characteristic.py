@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.affinities.collection import Collection, Group, as_collection
+from genkern.embed.base import Embedding
 from genkern.models.base import Model
 from genkern.models.characteristic import Complexes, EmittingChain, Waves
 from genkern.models.streams import seed_of
@@ -22,7 +22,7 @@ HIGHEST = 340.0  # the logarithm of a feature whose square is neither lost nor i
 LOG_2 = math.log(2.0)
 
 
-class CharacteristicFeatures(TransformerMixin, BaseEstimator):
+class CharacteristicFeatures(Embedding):
     r"""Features of models whose inner products estimate the mean map kernel: characteristic functions.
 
     .. math:: \phi_s(p) = \sqrt{\frac{N(\omega_s; 0, \lambda I)}{D\, g(\omega_s)}}\, [\mathrm{Re}\, \chi_p(\omega_s),
@@ -87,6 +87,9 @@ class CharacteristicFeatures(TransformerMixin, BaseEstimator):
     array([[0.58, 0.52],
            [0.52, 0.71]])
     """
+
+    _fitted = "frequencies_"
+    _inputs: ClassVar[dict[str, bool]] = {"two_d_array": False}
 
     def __init__(
         self,
@@ -157,19 +160,8 @@ class CharacteristicFeatures(TransformerMixin, BaseEstimator):
         Parallel(n_jobs=self.n_jobs, require="sharedmem")(tasks)
         return features
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return ``re[0]``, ``re[1]``, ..., ``im[0]``, ``im[1]``, ...
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        names : ndarray of shape (n_components,) of str
-        """
-        check_is_fitted(self, "frequencies_")
+    def _names_out(self) -> Any:
+        """Return ``re[0]``, ``re[1]``, ..., ``im[0]``, ``im[1]``, ..."""
         count = self.frequencies_.shape[1]
         return np.array([f"{part}[{s}]" for part in ("re", "im") for s in range(count)], dtype=object)
 
@@ -232,12 +224,6 @@ class CharacteristicFeatures(TransformerMixin, BaseEstimator):
         if self.normalize:
             return features / np.sqrt((features**2).sum(axis=1, keepdims=True))
         return features * np.exp(tops - 0.5 * math.log(values.shape[1]))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 def log_characteristic(stack: Any, frequencies: Floats) -> tuple[Complexes, Floats]:

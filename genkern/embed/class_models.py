@@ -15,13 +15,14 @@ from genkern.embed.packing import allows_nan, check_estimator_of_models
 from genkern.models.base import Model
 from genkern.models.class_mixture import ClassMixture
 from genkern.models.estimator import ModelEstimator
+from genkern.objects import Packed
 from genkern.validation import Floats, check_bool, check_option, check_probabilities, refuse_unused
 
 PRIORS = ("empirical", "uniform")
 
 
-def fit_class_models(estimator: Any, X: Any, y: Any, priors: Any, who: str) -> ClassMixture:
-    """Return one model per class with priors, labels in sorted order.
+def fit_class_models(estimator: Any, X: Any, y: Any, priors: Any, who: str) -> tuple[ClassMixture, Packed]:
+    """Return one model per class with priors, labels in sorted order, and the objects, encoded for them.
 
     ``estimator`` is cloned and fitted to the objects of each class (which share the alphabet of all), or is a dict
     ``{label: model}`` of models that are used as they are, or a ``ClassMixture``, whose priors are then used too.
@@ -40,18 +41,20 @@ def fit_class_models(estimator: Any, X: Any, y: Any, priors: Any, who: str) -> C
     _check_given(given, who)
     classes = np.unique(np.array(list(given)))
     counts = _count(classes, X, y, who) if empirical or y is not None else None
-    return ClassMixture({_plain(c): given[_plain(c)] for c in classes}, _check_priors(priors, classes, counts, who))
+    mixture = ClassMixture({_plain(c): given[_plain(c)] for c in classes}, _check_priors(priors, classes, counts, who))
+    return mixture, mixture.pack(X)
 
 
-def _fit_each_class(estimator: ModelEstimator, X: Any, y: Any, priors: Any, who: str) -> ClassMixture:
-    """Return a model fitted to the objects of each class."""
+def _fit_each_class(estimator: ModelEstimator, X: Any, y: Any, priors: Any, who: str) -> tuple[ClassMixture, Packed]:
+    """Return a model fitted to the objects of each class, and all objects, encoded."""
     labels = check_labels(y, who)
     packed = estimator.pack(X)
     check_consistent_length(X, labels)
     classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     shares = _check_priors(priors, classes, counts, who)
     models = [clone(estimator).fit(packed.take(np.flatnonzero(codes == c))).model_ for c in range(len(classes))]
-    return ClassMixture({_plain(label): model for label, model in zip(classes, models)}, shares)
+    mixture = ClassMixture({_plain(label): model for label, model in zip(classes, models)}, shares)
+    return mixture, mixture.pack(packed)
 
 
 def _check_given(models: Mapping[Any, Any], who: str) -> None:
@@ -97,17 +100,21 @@ def named_models(fitted: Any) -> list[tuple[str, Any]]:
     return [("", fitted)]
 
 
-def fit_models(estimator: Any, X: Any, y: Any, per_class: bool, who: str) -> Any:
-    """Return one model of all objects or, for ``per_class`` and where class models are given, a ClassMixture."""
+def fit_models(estimator: Any, X: Any, y: Any, per_class: bool, who: str) -> tuple[Any, Packed]:
+    """Return one model of all objects or, for ``per_class`` and where class models are given, a ClassMixture.
+
+    With it come the objects, encoded for it.
+    """
     if not check_bool(per_class, "per_class", who):
         refuse_unused(y, X, who)
     if per_class or isinstance(estimator, Mapping):
-        if isinstance(estimator, Mapping):
-            return fit_class_models(estimator, X, None, "uniform", who)
-        return fit_class_models(estimator, X, y, "empirical", who)
+        given = isinstance(estimator, Mapping)
+        return fit_class_models(estimator, X, None if given else y, "uniform" if given else "empirical", who)
     if isinstance(estimator, Model):
-        return estimator
-    return clone(check_estimator_of_models(estimator, who)).fit(X).model_
+        return estimator, estimator.pack(X)
+    packed = check_estimator_of_models(estimator, who).pack(X)
+    model = clone(estimator).fit(packed).model_
+    return model, model.pack(packed)
 
 
 def _count(classes: NDArray[Any], X: Any, y: Any, who: str) -> NDArray[np.int64]:

@@ -8,12 +8,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.pipeline import FeatureUnion
 from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from genkern.embed.base import ObjectTransformer
 from genkern.embed.class_models import check_labels
 from genkern.embed.model_log_odds import ModelLogOdds
 from genkern.flatten import flatten_symbols
@@ -25,7 +26,7 @@ Ints = NDArray[np.int64]
 NEW = -1  # the fold of an object that is none of the training objects
 
 
-class CrossFit(TransformerMixin, BaseEstimator):
+class CrossFit(ObjectTransformer):
     r"""Features of an embedding that uses labels, of training objects out of fold.
 
     .. math:: \phi(x_i) = \phi_{-f(i)}(x_i) \text{ for training objects}, \qquad \phi(x) = \phi_{\text{all}}(x)
@@ -84,6 +85,8 @@ class CrossFit(TransformerMixin, BaseEstimator):
     >>> top.transform(["aaab", "aaba"])[:, 0].round(2)  # a training object and a new one
     array([-3.71, -3.05])
     """
+
+    _fitted = "embedding_"
 
     def __init__(self, embedding: Any, cv: Any = 5):
         self.embedding = embedding
@@ -152,8 +155,7 @@ class CrossFit(TransformerMixin, BaseEstimator):
         -------
         features : ndarray or CSR matrix of shape (n, n_features_out_)
         """
-        check_is_fitted(self, "embedding_")
-        remember_width(self, X, reset=False)
+        self._ready(X)
         return self._embed(X, self._folds(X))
 
     def embeddings_of(self, X: Any) -> list[Any]:
@@ -251,7 +253,6 @@ class CrossFit(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.embedding).input_tags
         tags.target_tags.required = True
-        tags.transformer_tags.preserves_dtype = []
         return tags
 
 

@@ -6,18 +6,16 @@ from itertools import product
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from genkern.core.empirical import gapped_features, patterns, refuse_missing, tensor_features
+from genkern.embed.base import Embedding
 from genkern.embed.blocks import gather, stream
 from genkern.embed.positions import word_terms
 from genkern.embed.random_features import draw_waves, fourier_features
 from genkern.embed.spectrum import DENSE_WORDS
 from genkern.models.states import sum_pieces
-from genkern.objects import Packed, check_objects, pack_series, pack_symbols, remember_width
+from genkern.objects import Packed, check_objects, pack_series, pack_symbols
 from genkern.validation import Floats, begin_fit, check_int, check_number, check_option
 
 METHODS = ("auto", "dense", "sparse", "fourier")
@@ -25,7 +23,7 @@ AUTO_COLUMNS, AUTO_LENGTH = 1 << 24, 10  # columns and lengths of words up to wh
 MOST_WORDS, MOST_LENGTH = 1 << 24, 12  # words up to which features are dense, and lengths up to which sparse, if asked
 
 
-class EmpiricalMeanMap(TransformerMixin, BaseEstimator):
+class EmpiricalMeanMap(Embedding):
     r"""The mean of an object's words, or windows, in the feature space of the Gaussian kernel.
 
     .. math:: \langle \phi(x), \phi(y) \rangle = \operatorname{mean}_{s,t}\, \exp(-\lambda\, \mathrm{Ham}(u_s, v_t))
@@ -97,6 +95,8 @@ class EmpiricalMeanMap(TransformerMixin, BaseEstimator):
            [0.    , 0.    , 0.    ]])
     """
 
+    _fitted = "method_"
+
     def __init__(
         self,
         order: int = 1,
@@ -161,8 +161,7 @@ class EmpiricalMeanMap(TransformerMixin, BaseEstimator):
         -------
         features : ndarray or, for "sparse", CSR matrix of shape (n, n_features_out_)
         """
-        check_is_fitted(self, "method_")
-        remember_width(self, X, reset=False)
+        self._ready(X)
         if self.alphabet_ is None:
             packed = pack_series(X, "EmpiricalMeanMap", n_channels=self._n_channels)
             refuse_missing(packed.values, packed.offsets, "EmpiricalMeanMap")
@@ -174,19 +173,8 @@ class EmpiricalMeanMap(TransformerMixin, BaseEstimator):
         blocks = stream(self._features, packed, 1, self.n_jobs)
         return sparse.vstack([block for _, block in blocks], format="csr")
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return words, with a dot for every gap, and commas if symbols are no single characters; or ``fourier[i]``.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        names : ndarray of shape (n_features_out_,) of str
-        """
-        check_is_fitted(self, "method_")
+    def _names_out(self) -> Any:
+        """Return words, with a dot for every gap, and commas if symbols are no single characters; or ``fourier[i]``."""
         if self.alphabet_ is None:
             return np.array([f"fourier[{i}]" for i in range(self.n_features_out_)], dtype=object)
         symbols = [str(symbol) for symbol in self.alphabet_.symbols]

@@ -9,11 +9,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
+from genkern.embed.base import Embedding
 from genkern.embed.blocks import blas, stream
-from genkern.embed.class_models import fit_models, takes_nan
+from genkern.embed.class_models import fit_models
 from genkern.embed.enumeration import exact_scores
 from genkern.embed.score_blocks import layout_of, scores_from, scores_of
 from genkern.embed.whitening import Root, Roots, inverse_scale, moment_root, restrict, root_of, whitener_of
@@ -26,7 +25,7 @@ LENGTH_POWER = {None: 0.0, "length": 1.0, "sqrt": 0.5}
 RCOND_EXACT, RCOND_EMPIRICAL = 1e-10, 1e-8  # relative size below which an eigenvalue is a rounding error
 
 
-class FisherScore(TransformerMixin, BaseEstimator):
+class FisherScore(Embedding):
     r"""Features whose inner product is the Fisher kernel of one generative model of all objects.
 
     .. math:: \phi(x) = W^T U_x, \qquad U_x = \nabla_\theta \log p(x | \theta), \qquad W W^T = I^+, \qquad
@@ -115,6 +114,9 @@ class FisherScore(TransformerMixin, BaseEstimator):
     'emissions.probs[1,b]'
     """
 
+    _fitted = "whitener_"
+    _of_floats = True
+
     def __init__(
         self,
         estimator: Any,
@@ -150,11 +152,11 @@ class FisherScore(TransformerMixin, BaseEstimator):
         """
         self._check_options()
         remember_width(self, X, reset=True)
-        self.model_ = fit_models(self.estimator, X, y, self.per_class, "FisherScore")
+        self.model_, packed = fit_models(self.estimator, X, y, self.per_class, "FisherScore")
         self._layout = layout_of(self.model_, self.blocks)
         self.blocks_ = self._layout.blocks
         self.n_features_out_ = len(self._layout.source)
-        self.whitener_ = whitener_of(self._roots(self.model_.pack(X)))
+        self.whitener_ = whitener_of(self._roots(packed))
         if self.whitener_.is_zero:
             warnings.warn(
                 "FisherScore: the model has no information about its parameters, so all features are zero. Is "
@@ -175,8 +177,7 @@ class FisherScore(TransformerMixin, BaseEstimator):
         -------
         features : ndarray of shape (n, p)
         """
-        check_is_fitted(self, "whitener_")
-        remember_width(self, X, reset=False)
+        self._ready(X)
         packed = self.model_.pack(X)
         features = np.zeros((packed.n_objects, self.n_features_out_))
         with blas().limit(limits=1, user_api="blas"):
@@ -184,19 +185,8 @@ class FisherScore(TransformerMixin, BaseEstimator):
                 self.whitener_.apply(scores, out=features[part])
         return features
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of parameters, and ``occupancy[state]`` for visits.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        names : ndarray of shape (p,) of str
-        """
-        check_is_fitted(self, "model_")
+    def _names_out(self) -> Any:
+        """Return the names of parameters, and ``occupancy[state]`` for visits."""
         return np.array(self._layout.names, dtype=object)[self._layout.source]
 
     def _check_options(self) -> None:
@@ -275,9 +265,3 @@ class FisherScore(TransformerMixin, BaseEstimator):
         whitener.apply(wide, out=features)
         part = sparse.coo_array(features)
         return sparse.csr_array((part.data, (part.row, part.col + low)), (len(scores), self.n_features_out_))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = takes_nan(self.estimator)
-        tags.target_tags.required = self.per_class
-        return tags

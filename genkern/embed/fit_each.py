@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import clone
 
-from genkern.embed.packing import allows_nan, check_estimator_of_models
-from genkern.objects import object_digests, remember_width
+from genkern.embed.base import ObjectTransformer
+from genkern.embed.packing import check_estimator_of_models
+from genkern.objects import object_digests
 from genkern.store import Store, make_key
 from genkern.validation import begin_fit
 
 VERSION = 1  # of what ``fit_each`` computes; raised whenever the same settings give other models
 
 
-class FitEach(TransformerMixin, BaseEstimator):
+class FitEach(ObjectTransformer):
     r"""Represent each object by a model fitted to it alone, :math:`x_i \mapsto p(\cdot | \hat\theta(x_i))`.
 
     The models are then compared by a kernel between distributions:
@@ -61,6 +61,8 @@ class FitEach(TransformerMixin, BaseEstimator):
     (3, 2)
     """
 
+    _fitted = "estimator_"
+
     def __init__(self, estimator: Any, store: Store | None = None, n_jobs: int | None = None, verbose: int = 0):
         self.estimator = estimator
         self.store = store
@@ -83,8 +85,9 @@ class FitEach(TransformerMixin, BaseEstimator):
         if self.store is not None and not isinstance(self.store, Store):
             raise TypeError(f"FitEach: 'store' must be a Store or None. Got {type(self.store).__name__}.")
         begin_fit(self, X, y)
-        resolved = clone(check_estimator_of_models(self.estimator, "FitEach").resolve(X))
-        packed = resolved.pack(X)
+        estimator = check_estimator_of_models(self.estimator, "FitEach")
+        packed = estimator.pack(X)
+        resolved = clone(estimator.resolve(packed))
         self._event = packed.values.shape[1:]
         self.median_length_ = int(np.median(packed.lengths))
         self.estimator_ = resolved
@@ -101,8 +104,7 @@ class FitEach(TransformerMixin, BaseEstimator):
         -------
         models : list of n models
         """
-        check_is_fitted(self, "estimator_")
-        remember_width(self, X, reset=False)
+        self._ready(X)
         packed = self.estimator_.pack(X)
         if packed.values.shape[1:] != self._event:
             raise ValueError(
@@ -123,9 +125,3 @@ class FitEach(TransformerMixin, BaseEstimator):
         known = self.estimator_.get_params(deep=False)
         wanted = {"n_jobs": self.n_jobs, "verbose": self.verbose}
         return clone(self.estimator_).set_params(**{k: v for k, v in wanted.items() if v and k in known})
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = allows_nan(self.estimator)
-        tags.transformer_tags.preserves_dtype = []  # models have none
-        return tags

@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
+from genkern.embed.base import Embedding
 from genkern.embed.blocks import gather
-from genkern.embed.class_models import fit_class_models, takes_nan
+from genkern.embed.class_models import fit_class_models
 from genkern.embed.positions import class_terms
 from genkern.models.class_mixture import ClassMixture, refuse_impossible
 from genkern.objects import Packed, remember_width
 from genkern.validation import Floats, check_number
 
 
-class ModelLogOdds(TransformerMixin, BaseEstimator):
+class ModelLogOdds(Embedding):
     r"""The posterior log-odds of each class against the rest, under one model per class: ``TopScore`` without tangents.
 
     .. math:: v_c(x) = \log \frac{P(c | x)}{1 - P(c | x)}
@@ -68,6 +66,8 @@ class ModelLogOdds(TransformerMixin, BaseEstimator):
            [ 2.191]])
     """
 
+    _of_floats = True
+
     def __init__(self, estimator: Any, priors: Any = "empirical", v_max: float = 700.0, n_jobs: int | None = None):
         self.estimator = estimator
         self.priors = priors
@@ -89,7 +89,7 @@ class ModelLogOdds(TransformerMixin, BaseEstimator):
         """
         check_number(self.v_max, "v_max", "ModelLogOdds", exclusive=True)
         remember_width(self, X, reset=True)
-        self.model_ = fit_class_models(self.estimator, X, y, self.priors, "ModelLogOdds")
+        self.model_, _ = fit_class_models(self.estimator, X, y, self.priors, "ModelLogOdds")
         count = len(self.model_.labels)
         if count < 2:
             raise ValueError(f"ModelLogOdds needs at least two classes. Got one class, {self.model_.labels[0]!r}.")
@@ -108,23 +108,11 @@ class ModelLogOdds(TransformerMixin, BaseEstimator):
         -------
         features : ndarray of shape (n, n_features_out_)
         """
-        check_is_fitted(self, "model_")
-        remember_width(self, X, reset=False)
+        self._ready(X)
         return gather(self._odds, self.model_.pack(X), self.n_features_out_, self.n_jobs)
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return ``v``, or ``v[c]`` for each of more than two classes.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        names : ndarray of shape (n_features_out_,) of str
-        """
-        check_is_fitted(self, "model_")
+    def _names_out(self) -> Any:
+        """Return ``v``, or ``v[c]`` for each of more than two classes."""
         names = ["v"] if self.n_features_out_ == 1 else [f"v[{label}]" for label in self.model_.labels]
         return np.array(names, dtype=object)
 
@@ -149,8 +137,5 @@ class ModelLogOdds(TransformerMixin, BaseEstimator):
         """
         return sparse.csr_array(class_terms(self.model_, self.model_.pack(X), None, self._features))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = takes_nan(self.estimator)
-        tags.target_tags.required = not isinstance(self.estimator, ClassMixture)
-        return tags
+    def _needs_labels(self) -> bool:
+        return not isinstance(self.estimator, ClassMixture)

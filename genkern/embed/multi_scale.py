@@ -8,19 +8,20 @@ from typing import Any, Self
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from genkern.embed.base import ObjectTransformer
 from genkern.embed.windows import Windows
-from genkern.objects import pack_series, remember_width
+from genkern.objects import Packed, handed_on, pack_series, remember_width
 from genkern.validation import Floats, carried, check_int, one_warning_each
 
 WIDTHS = (1, 3, 5, 9, 17, 33, 65, 129)
 
 
-class MultiScale(TransformerMixin, BaseEstimator):
+class MultiScale(ObjectTransformer):
     r"""Embed the windows of series at several widths, each as it is and normalised, and put the features side by side.
 
     .. math:: \phi(x) = \big(\phi_{wv}(\mathrm{Windows}_{wv}(x))\big)_{w, v}, \qquad
@@ -60,6 +61,8 @@ class MultiScale(TransformerMixin, BaseEstimator):
     >>> str(scales.get_feature_names_out()[2])
     'w3__mean[0]'
     """
+
+    _fitted = "parts_"
 
     def __init__(
         self,
@@ -112,8 +115,7 @@ class MultiScale(TransformerMixin, BaseEstimator):
         remember_width(self, X, reset=True)
         packed = pack_series(X, "MultiScale")
         parts = self._parts(float(np.median(packed.lengths)))
-        series = packed.objects()
-        features = self._run(_fit_transform, parts, series, y)
+        features = self._run(_fit_transform, parts, _as_list(X, packed), y)
         ends = np.cumsum([0, *(block.shape[1] for block in features)]).tolist()
         self.blocks_ = {name: slice(*bounds) for name, bounds in zip(parts, pairwise(ends))}
         self.parts_, self.n_channels_ = parts, packed.values.shape[1]
@@ -131,10 +133,9 @@ class MultiScale(TransformerMixin, BaseEstimator):
         -------
         features : ndarray of shape (n, n_features_out)
         """
-        check_is_fitted(self, "parts_")
-        remember_width(self, X, reset=False)
-        series = pack_series(X, "MultiScale", n_channels=self.n_channels_).objects()
-        return np.concatenate(self._run(_transform, self.parts_, series), axis=1)
+        self._ready(X)
+        packed = pack_series(X, "MultiScale", n_channels=self.n_channels_)
+        return np.concatenate(self._run(_transform, self.parts_, _as_list(X, packed)), axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the embedding's features, each after the kind of window.
@@ -188,8 +189,12 @@ class MultiScale(TransformerMixin, BaseEstimator):
         inner = get_tags(self.embedding)
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         tags.target_tags.required = inner.target_tags.required
-        tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _as_list(X: Any, packed: Packed) -> list[Any]:
+    """Return X itself if it is a list, whose encoding the call under way remembers, else the packed series as one."""
+    return X if type(X) is list else handed_on(packed)
 
 
 def _fit_transform(part: Pipeline, series: Any, y: Any) -> Floats:

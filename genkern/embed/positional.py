@@ -9,23 +9,21 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from genkern.core.kmers import kmer_sparse
+from genkern.embed.base import SYMBOLS, Embedding
 from genkern.embed.positions import shares_of_reading
 from genkern.embed.spectrum import Spectrum
 from genkern.models.site import pack_windows
-from genkern.objects import Alphabet, Packed, pack_symbols, remember_width
+from genkern.objects import Alphabet, Packed, pack_symbols
 from genkern.validation import begin_fit, check_int
 
 LARGEST = 1 << 25  # most columns
 AUTO = 1 << 20  # most columns of words whose lengths are chosen unasked
 
 
-class PlacedSpectrum(TransformerMixin, BaseEstimator, ABC):
+class PlacedSpectrum(Embedding, ABC):
     """Base of counts of words in several places of an object, one block of columns per length of words and place.
 
     A subclass gives ``_pack`` and, for words of k symbols, the places' names and what is read there.
@@ -37,6 +35,9 @@ class PlacedSpectrum(TransformerMixin, BaseEstimator, ABC):
     alphabet: Any
     unknown: str | None
     alphabet_: Alphabet
+
+    _fitted = "alphabet_"
+    _inputs = SYMBOLS
 
     @abstractmethod
     def _pack(self, X: Any, alphabet: Any) -> Any:
@@ -104,8 +105,7 @@ class PlacedSpectrum(TransformerMixin, BaseEstimator, ABC):
             For each length of words, in the order of ``ks``, the places one after the other, and in each the words in
             the order of the alphabet, the first symbol changing slowest.
         """
-        check_is_fitted(self, "alphabet_")
-        remember_width(self, X, reset=False)
+        self._ready(X)
         packed = self._pack(X, self.alphabet_)
         members = self.alphabet_.members_for(packed.values)
         blocks = []
@@ -146,19 +146,8 @@ class PlacedSpectrum(TransformerMixin, BaseEstimator, ABC):
             blocks.append(terms)
         return sparse.hstack(blocks, format="csr")
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return ``place:word`` for each feature; symbols that are no single characters are joined by commas.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        names : ndarray of shape (n_features_out_,) of str
-        """
-        check_is_fitted(self, "alphabet_")
+    def _names_out(self) -> Any:
+        """Return ``place:word`` for each feature; symbols that are no single characters are joined by commas."""
         symbols = [str(symbol) for symbol in self.alphabet_.symbols]
         between = "" if all(len(symbol) == 1 for symbol in symbols) else ","
         names = [
@@ -168,14 +157,6 @@ class PlacedSpectrum(TransformerMixin, BaseEstimator, ABC):
             for word in product(symbols, repeat=k)
         ]
         return np.array(names, dtype=object)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False  # tables of integer codes only
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 class PositionalSpectrum(PlacedSpectrum):

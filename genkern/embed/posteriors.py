@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
+from genkern.embed.base import ObjectTransformer
 from genkern.embed.blocks import stream
 from genkern.embed.class_models import fit_models
 from genkern.embed.marginalized_points import refuse_missing, refuse_windows
 from genkern.embed.states import dense, state_counts
 from genkern.models.posterior import Posterior
-from genkern.objects import Packed, remember_width
+from genkern.objects import Packed
 from genkern.validation import begin_fit
 
 
-class Posteriors(TransformerMixin, BaseEstimator):
+class Posteriors(ObjectTransformer):
     r"""Represent each object by its observations with the posteriors of their hidden states under one model.
 
     .. math:: x \mapsto \big(x_t,\ \tfrac1L P(q_t = i | x)\big)_t, \quad
@@ -63,6 +62,8 @@ class Posteriors(TransformerMixin, BaseEstimator):
            [0.518, 1.   ]])
     """
 
+    _inputs: ClassVar[dict[str, bool]] = {"allow_nan": False}
+
     def __init__(self, estimator: Any, n_jobs: int | None = None):
         self.estimator = estimator
         self.n_jobs = n_jobs
@@ -81,9 +82,8 @@ class Posteriors(TransformerMixin, BaseEstimator):
         self
         """
         begin_fit(self, X, y)
-        model = fit_models(self.estimator, X, None, False, "Posteriors")
+        model, packed = fit_models(self.estimator, X, None, False, "Posteriors")
         state_counts(model, "Posteriors")
-        packed = model.pack(X)
         if packed.alphabet is not None:
             refuse_windows(model, packed, "Posteriors")
         elif not issparse(packed.values):
@@ -102,8 +102,7 @@ class Posteriors(TransformerMixin, BaseEstimator):
         -------
         posteriors : list of n Posterior
         """
-        check_is_fitted(self, "model_")
-        remember_width(self, X, reset=False)
+        self._ready(X)
         packed = self.model_.pack(X)
         states = sum(state_counts(self.model_, "Posteriors"))
         width = states * (packed.alphabet.size if packed.alphabet is not None else 1)
@@ -129,8 +128,3 @@ class Posteriors(TransformerMixin, BaseEstimator):
             _, steps = model.expected_states(packed, steps=True)
             pairs = cast(Any, steps) / np.maximum(lengths - 1, 1)[:, None]
         return [Posterior._restore(*parts, sizes) for parts in zip(points, weights, pairs)]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []  # posteriors have none
-        return tags

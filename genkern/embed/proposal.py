@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from genkern.embed.base import Embedding
 from genkern.models.base import draws_in
 from genkern.models.streams import seed_of
 from genkern.validation import Floats, check_bool, check_int, check_number
@@ -16,7 +15,7 @@ from genkern.validation import Floats, check_bool, check_int, check_number
 LOWEST, HIGHEST = -700.0, 700.0  # logarithms of features that are neither lost nor infinite when squared
 
 
-class ProposalFeatures(TransformerMixin, BaseEstimator):
+class ProposalFeatures(Embedding):
     r"""Features of models whose inner products estimate the probability product kernel of the densities themselves.
 
     .. math:: \phi_s(p) = \frac{p(x_s)^\rho}{\sqrt{N\, m(x_s)}}, \quad x_s \sim m, \qquad
@@ -64,6 +63,9 @@ class ProposalFeatures(TransformerMixin, BaseEstimator):
     >>> round(float(features[0] @ features[1]), 2)  # exactly exp(-1/32) = 0.97
     0.97
     """
+
+    _fitted = "log_proposal_"
+    _inputs: ClassVar[dict[str, bool]] = {"two_d_array": False}
 
     def __init__(
         self,
@@ -146,26 +148,9 @@ class ProposalFeatures(TransformerMixin, BaseEstimator):
                 f"exp({top:.4g})). Use normalize=True, rho=0.5 or a shorter length."
             )
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return ``draw0``, ``draw1``, ...
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        names : ndarray of shape (N,) of str
-        """
-        check_is_fitted(self, "log_proposal_")
+    def _names_out(self) -> Any:
+        """Return ``draw0``, ``draw1``, ..."""
         return np.array([f"draw{s}" for s in range(len(self.log_proposal_))], dtype=object)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 def _check_models(X: Any) -> Any:

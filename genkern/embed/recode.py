@@ -6,10 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
-from genkern.objects import Alphabet, as_alphabet, pack_symbols, remember_width
+from genkern.embed.base import SYMBOLS, ObjectTransformer
+from genkern.objects import Alphabet, as_alphabet, pack_symbols
 from genkern.validation import begin_fit
 
 GROUPINGS = {  # of amino acids; for sources see Recode
@@ -19,7 +18,7 @@ GROUPINGS = {  # of amino acids; for sources see Recode
 }
 
 
-class Recode(TransformerMixin, BaseEstimator):
+class Recode(ObjectTransformer):
     """Write the first symbol of its group in place of every symbol.
 
     Words of a reduced alphabet are fewer, so that longer ones can be counted, and differ only where the difference
@@ -64,6 +63,9 @@ class Recode(TransformerMixin, BaseEstimator):
     [['up', 'left']]
     """
 
+    _fitted = "alphabet_"
+    _inputs = SYMBOLS
+
     def __init__(self, groups: Any, alphabet: Any = None, unknown: str | None = None):
         self.groups = groups
         self.alphabet = alphabet
@@ -99,8 +101,7 @@ class Recode(TransformerMixin, BaseEstimator):
         -------
         recoded : list of n strings, or of n lists if symbols are no single characters
         """
-        check_is_fitted(self, "alphabet_")
-        remember_width(self, X, reset=False)
+        self._ready(X)
         packed = pack_symbols(X, self._known, "Recode")
         return packed._replace(values=self._codes[packed.values], alphabet=self.alphabet_).objects()
 
@@ -117,14 +118,6 @@ class Recode(TransformerMixin, BaseEstimator):
         names : ndarray of shape (1,) of str
         """
         return np.array(["symbol"], dtype=object)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False  # tables of integer codes only
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 def reduced_alphabet(groups: Any, alphabet: Any = None, unknown: str | None = None) -> Alphabet:

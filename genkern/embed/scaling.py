@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from genkern.objects import kind_of, pack_series, remember_width
+from genkern.embed.base import ObjectTransformer
+from genkern.objects import handed_on, kind_of, pack_series
 from genkern.validation import Floats, begin_fit
 
 CONSTANT = 1e-12  # relative spread below which a channel does not change but for rounding
 
 
-class ScaleSeries(TransformerMixin, BaseEstimator):
+class ScaleSeries(ObjectTransformer):
     r"""Scale the channels of series so that observations deviate from their mean by one, in the root mean square.
 
     .. math:: x_{tc} \mapsto x_{tc}\, / \, (\sigma_c \sqrt d)
@@ -41,6 +41,9 @@ class ScaleSeries(TransformerMixin, BaseEstimator):
     >>> ScaleSeries().fit_transform([[0.0, 70.0], [40.0, 100.0, -30.0]])[0].ravel()
     array([0.        , 1.49786172])
     """
+
+    _fitted = "scale_"
+    _inputs: ClassVar[dict[str, bool]] = {"allow_nan": True}
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the spread of each channel.
@@ -73,12 +76,11 @@ class ScaleSeries(TransformerMixin, BaseEstimator):
         -------
         scaled : list of n ndarrays of shape (T, d), or X
         """
-        check_is_fitted(self, "scale_")
-        remember_width(self, X, reset=False)
+        self._ready(X)
         if self.scale_ is None:
             return X
         packed = pack_series(X, "ScaleSeries", n_channels=len(self.scale_))
-        return packed._replace(values=packed.values / self.scale_).objects()
+        return handed_on(packed._replace(values=packed.values / self.scale_))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the channels.
@@ -96,14 +98,8 @@ class ScaleSeries(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "scale_")
         return np.array(["symbol"], object) if self.scale_ is None else _names(len(self.scale_), input_features)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
-
-class CentreSeries(TransformerMixin, BaseEstimator):
+class CentreSeries(ObjectTransformer):
     r"""Subtract from every series its own mean.
 
     .. math:: x_{tc} \mapsto x_{tc} - \frac1T \sum_s x_{sc}
@@ -127,6 +123,9 @@ class CentreSeries(TransformerMixin, BaseEstimator):
     >>> CentreSeries().fit_transform([[1.0, 3.0], [40.0, 50.0, 60.0]])[1].ravel()
     array([-10.,   0.,  10.])
     """
+
+    _fitted = "n_channels_"
+    _inputs: ClassVar[dict[str, bool]] = {"allow_nan": True}
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the series; nothing is learned but their number of channels.
@@ -156,14 +155,13 @@ class CentreSeries(TransformerMixin, BaseEstimator):
         -------
         centred : list of n ndarrays of shape (T, d)
         """
-        check_is_fitted(self, "n_channels_")
-        remember_width(self, X, reset=False)
+        self._ready(X)
         packed = pack_series(X, "CentreSeries", n_channels=self.n_channels_)
         seen = ~np.isnan(packed.values)
         counts = np.add.reduceat(seen, packed.offsets[:-1], dtype=np.int64)
         sums = np.add.reduceat(np.where(seen, packed.values, 0.0), packed.offsets[:-1])
         means = sums / np.maximum(counts, 1)
-        return packed._replace(values=packed.values - np.repeat(means, packed.lengths, axis=0)).objects()
+        return handed_on(packed._replace(values=packed.values - np.repeat(means, packed.lengths, axis=0)))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the channels.
@@ -179,12 +177,6 @@ class CentreSeries(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "n_channels_")
         return _names(self.n_channels_, input_features)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 def largest(values: Floats) -> Floats:

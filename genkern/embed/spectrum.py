@@ -8,21 +8,19 @@ from itertools import pairwise, product
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import normalize as scale_rows
-from sklearn.utils.validation import check_is_fitted
 
 from genkern.core.kmers import kmer_counts, kmer_sparse
+from genkern.embed.base import SYMBOLS, Embedding
 from genkern.embed.positions import as_vector, share, word_terms
-from genkern.objects import Packed, pack_symbols, remember_width
+from genkern.objects import Packed, pack_symbols
 from genkern.validation import begin_fit, check_bool, check_int, check_option
 
 DENSE_WORDS = 4096  # spectra with more words are sparse unless asked otherwise
 
 
-class Spectrum(TransformerMixin, BaseEstimator):
+class Spectrum(Embedding):
     r"""How often each word of k symbols occurs, contiguous or with gaps.
 
     .. math:: \phi_w(x) = \#\{t : x_{t+o_1} x_{t+o_2} \dots x_{t+o_k} = w\}, \qquad o = (0, 1, \dots, k - 1)
@@ -90,6 +88,9 @@ class Spectrum(TransformerMixin, BaseEstimator):
     array([[0., 1., 1., 0.]])
     """
 
+    _fitted = "alphabet_"
+    _inputs = SYMBOLS
+
     def __init__(
         self,
         k: int = 3,
@@ -147,8 +148,7 @@ class Spectrum(TransformerMixin, BaseEstimator):
         counts : ndarray or CSR matrix of shape (n, m ** k)
             Words in the order of the alphabet, the first symbol changing slowest.
         """
-        check_is_fitted(self, "alphabet_")
-        remember_width(self, X, reset=False)
+        self._ready(X)
         packed = pack_symbols(X, self.alphabet_, "Spectrum")
         large = self.sparse is True or (self.sparse == "auto" and self.n_features_out_ > DENSE_WORDS)
         counts = self._count(packed, large, self.dtype)
@@ -177,19 +177,8 @@ class Spectrum(TransformerMixin, BaseEstimator):
         counts = word_terms(lambda words: self._count(words, True, np.float64), packed, offsets, self.n_features_out_)
         return share(counts, counts.sum(axis=0), as_vector(self.transform(packed)))
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the words, one per feature: a dot per place of a gap, commas if symbols are no single characters.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        names : ndarray of shape (m ** k,) of str
-        """
-        check_is_fitted(self, "alphabet_")
+    def _names_out(self) -> Any:
+        """Return the words, one per feature: a dot per place of a gap, commas if symbols are no single characters."""
         symbols = [str(symbol) for symbol in self.alphabet_.symbols]
         between = "" if all(len(symbol) == 1 for symbol in symbols) else ","
         gaps = ["." * (gap - 1) for gap in np.diff(self.offsets_, prepend=-1)]
@@ -204,11 +193,3 @@ class Spectrum(TransformerMixin, BaseEstimator):
         if not offsets or offsets[0] != 0 or any(a >= b for a, b in pairwise(offsets)):
             raise ValueError(f"The 'offsets' parameter of Spectrum must rise from 0. Got {self.offsets!r} instead.")
         return offsets
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False  # tables of integer codes only
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
+from genkern.embed.base import Embedding
 from genkern.embed.blocks import blas, gather
-from genkern.embed.class_models import fit_models, named_models, takes_nan
+from genkern.embed.class_models import fit_models, named_models
 from genkern.embed.maps import ElementMap, check_map
 from genkern.embed.positions import share
 from genkern.models.base import Model
@@ -92,8 +91,10 @@ def first_positions(packed: Packed) -> NDArray[np.int64]:
     return np.delete(np.arange(packed.n_points), packed.offsets[1:] - 1)
 
 
-class StateEmbedding(TransformerMixin, BaseEstimator, ABC):
+class StateEmbedding(Embedding, ABC):
     """Features from state posteriors; a family gives ``_names``, ``_features`` and ``_load``."""
+
+    _of_floats = True
 
     estimator: Any
     apply: str
@@ -119,8 +120,7 @@ class StateEmbedding(TransformerMixin, BaseEstimator, ABC):
         check_map(self.map, who)
         self._check_options()
         remember_width(self, X, reset=True)
-        fitted = fit_models(self.estimator, X, y, self.per_class, who)
-        packed = fitted.pack(X)
+        fitted, packed = fit_models(self.estimator, X, y, self.per_class, who)
         self._learn(packed)
         self._names_by_model = [
             [prefix + name for name in self._names(model, packed)] for prefix, model in named_models(fitted)
@@ -140,8 +140,7 @@ class StateEmbedding(TransformerMixin, BaseEstimator, ABC):
         -------
         features : ndarray of shape (n, n_features_out_)
         """
-        check_is_fitted(self, "model_")
-        remember_width(self, X, reset=False)
+        self._ready(X)
         packed = self.model_.pack(X)
         pairs = zip(named_models(self.model_), self._names_by_model)
         with blas().limit(limits=1, user_api="blas"):
@@ -151,19 +150,8 @@ class StateEmbedding(TransformerMixin, BaseEstimator, ABC):
             ]
         return np.concatenate(columns, axis=1)
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the features, those of class models with the label in front.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        names : ndarray of shape (n_features_out_,) of str
-        """
-        check_is_fitted(self, "model_")
+    def _names_out(self) -> Any:
+        """Return the names of the features, those of class models with the label in front."""
         return np.array([name for names in self._names_by_model for name in names], dtype=object)
 
     # --- what a family gives
@@ -224,12 +212,6 @@ class StateEmbedding(TransformerMixin, BaseEstimator, ABC):
 
     def _mapped(self, values: Floats) -> Floats:
         return values if self.map is None else self.map.apply(values)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = takes_nan(self.estimator)
-        tags.target_tags.required = self.per_class
-        return tags
 
 
 def dense(packed: Packed) -> Packed:

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import logsumexp, softmax
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
+from genkern.embed.base import Embedding
 from genkern.embed.blocks import gather, stream
-from genkern.embed.class_models import fit_class_models, takes_nan
+from genkern.embed.class_models import fit_class_models
 from genkern.embed.positions import class_terms
 from genkern.embed.standardize import MIN_SCALE, learn_scale
 from genkern.models import natural
@@ -24,7 +23,7 @@ from genkern.validation import Floats, check_bool, check_number, check_option
 MULTICLASS = ("one-vs-rest", "pairwise")
 
 
-class TopScore(TransformerMixin, BaseEstimator):
+class TopScore(Embedding):
     r"""Features whose inner product is the TOP kernel of class models: posterior log-odds and their derivatives.
 
     .. math:: v(x) = \log \frac{P(+ | x)}{P(- | x)} = \log \frac{\alpha}{1 - \alpha} + \ell_+(x) - \ell_-(x), \qquad
@@ -98,6 +97,8 @@ class TopScore(TransformerMixin, BaseEstimator):
     ['v', 'B.start[0]']
     """
 
+    _of_floats = True
+
     def __init__(
         self,
         estimator: Any,
@@ -137,14 +138,14 @@ class TopScore(TransformerMixin, BaseEstimator):
         check_bool(self.standardize, "standardize", "TopScore")
         check_bool(self.constant, "constant", "TopScore")
         remember_width(self, X, reset=True)
-        self.model_ = fit_class_models(self.estimator, X, y, self.priors, "TopScore")
+        self.model_, packed = fit_class_models(self.estimator, X, y, self.priors, "TopScore")
         if len(self.model_.labels) < 2:
             raise ValueError(f"TopScore needs at least two classes. Got one class, {self.model_.labels[0]!r}.")
         self.classes_ = np.array(self.model_.labels)
         self._names = np.array(self._all_names(), dtype=object)
         self._kept = np.arange(len(self._names))
         if self.standardize:
-            blocks = stream(self._tangents, self.model_.pack(X), len(self._names), self.n_jobs)
+            blocks = stream(self._tangents, packed, len(self._names), self.n_jobs)
             scale = learn_scale((block for _, block in blocks), MIN_SCALE, "TopScore")
             self._kept, self.mean_, self.scale_ = scale
         self.dropped_ = np.delete(self._names, self._kept)
@@ -162,8 +163,7 @@ class TopScore(TransformerMixin, BaseEstimator):
         -------
         features : ndarray of shape (n, n_features_out_)
         """
-        check_is_fitted(self, "model_")
-        remember_width(self, X, reset=False)
+        self._ready(X)
         packed = self.model_.pack(X)
         if not self.standardize:
             return gather(self._tangents, packed, len(self._names), self.n_jobs)
@@ -172,19 +172,8 @@ class TopScore(TransformerMixin, BaseEstimator):
             features[part] = (block[:, self._kept] - self.mean_) / self.scale_
         return features
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return ``v`` (``v[c]``, ``v[c|d]``) for log-odds and ``label.parameter`` for derivatives.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        names : ndarray of shape (n_features_out_,) of str
-        """
-        check_is_fitted(self, "model_")
+    def _names_out(self) -> Any:
+        """Return ``v`` (``v[c]``, ``v[c|d]``) for log-odds and ``label.parameter`` for derivatives."""
         names: NDArray[np.object_] = self._names[self._kept]
         return names
 
@@ -265,8 +254,5 @@ class TopScore(TransformerMixin, BaseEstimator):
         rows = class_terms(self.model_, self.model_.pack(X), self.coordinates, self._features)[:, self._kept]
         return sparse.csr_array(rows / self.scale_ if self.standardize else rows)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = takes_nan(self.estimator)
-        tags.target_tags.required = not isinstance(self.estimator, ClassMixture)
-        return tags
+    def _needs_labels(self) -> bool:
+        return not isinstance(self.estimator, ClassMixture)

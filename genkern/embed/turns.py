@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from genkern.embed.base import ObjectTransformer
 from genkern.objects import pack_series
 from genkern.validation import Floats, check_bool, check_int, refuse_unused
 
 
-class Turns(TransformerMixin, BaseEstimator):
+class Turns(ObjectTransformer):
     r"""Describe by how much the direction of a path in the plane changes from each position to a later one.
 
     .. math:: s_t = \frac1w \sum_{|j| \le h} z_{t+j}, \qquad u_t = s_{t + l}\, \bar s_t, \qquad w = 2h + 1
@@ -56,6 +56,9 @@ class Turns(TransformerMixin, BaseEstimator):
     >>> bool(abs(turns[0] - turns[1]).max() < 1e-9)
     True
     """
+
+    _fitted = "n_channels_"
+    _inputs: ClassVar[dict[str, bool]] = {"allow_nan": True, "two_d_array": False}  # paths have two channels
 
     def __init__(self, lag: int = 9, width: int = 9, circular: bool = False):
         self.lag = lag
@@ -114,7 +117,7 @@ class Turns(TransformerMixin, BaseEstimator):
 
     def _turns(self, steps: Floats) -> Floats:
         """Return the real and imaginary parts (T, 2) of the turns of one path."""
-        around, later = self._reads(len(steps))
+        around, later = self.reads(len(steps))
         windows = (steps[:, 0] + 1j * steps[:, 1])[around]
         seen = ~np.isnan(windows)
         counts = seen.sum(axis=1)
@@ -123,16 +126,15 @@ class Turns(TransformerMixin, BaseEstimator):
         turns = smooth[later] * smooth.conj()
         return np.column_stack([turns.real, turns.imag])
 
-    def _reads(self, length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return for each position of a path those of which means are taken, (T, w), and the later one, (T,)."""
+    def reads(self, length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return for each position of a path those of which means are taken, (T, w), and the later one, (T,).
+
+        Parameters
+        ----------
+        length : int
+            Number T of steps.
+        """
         positions = np.arange(length)
         places = np.column_stack([positions[:, None] + np.arange(self.width) - self.width // 2, positions + self.lag])
         places = places % length if self.circular else np.clip(places, 0, length - 1)
         return places[:, :-1], places[:, -1]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.two_d_array = False  # paths have two channels
-        tags.transformer_tags.preserves_dtype = []
-        return tags

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import dct
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.core.windows import Places, describe_windows
+from genkern.embed.base import ObjectTransformer
 from genkern.embed.scaling import deviations, largest
 from genkern.intake import offsets_of
-from genkern.objects import Packed, pack_series, remember_width
+from genkern.objects import Packed, handed_on, pack_series
 from genkern.validation import Floats, begin_fit, check_bool, check_int
 
 FLOOR = 0.1  # part of a channel's standard deviation that is added to that of a window
 
 
-class Windows(TransformerMixin, BaseEstimator):
+class Windows(ObjectTransformer):
     r"""Describe the window around each position of a series by its mean and its slowest waves.
 
     .. math:: \bar x_t = \frac1w \sum_{|j| \le h} x_{t+j}, \qquad
@@ -81,6 +81,9 @@ class Windows(TransformerMixin, BaseEstimator):
     array(['x0_w3_mean', 'x0_w3_dct1'], dtype=object)
     """
 
+    _fitted = "scale_"
+    _inputs: ClassVar[dict[str, bool]] = {"allow_nan": True}
+
     def __init__(
         self,
         widths: Any = (1,),
@@ -139,8 +142,7 @@ class Windows(TransformerMixin, BaseEstimator):
         -------
         windows : list of n ndarrays of shape (number of positions, n_channels_out)
         """
-        check_is_fitted(self, "scale_")
-        remember_width(self, X, reset=False)
+        self._ready(X)
         return self._standardized(self._describe(pack_series(X, "Windows", n_channels=len(self.spread_))))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -167,6 +169,19 @@ class Windows(TransformerMixin, BaseEstimator):
             for what in ["mean", *(f"dct{k + 1}" for k in range(self._count(width, d)))]
         ]
         return np.array(names, dtype=object)
+
+    def reads(self, length: int) -> list[NDArray[np.int64]]:
+        """Return the positions (S, w) of a series that each of its S windows reads, for every width w.
+
+        Parameters
+        ----------
+        length : int
+            Number of positions of the series.
+        """
+        widths = self._widths()
+        centres = np.arange(0, length, int(self._strides(np.array([length]), min(widths))[0]))
+        places = [centres[:, None] + np.arange(width) - width // 2 for width in widths]
+        return [place % length if self.circular else np.clip(place, 0, length - 1) for place in places]
 
     def _learn(self, X: Any, y: Any) -> Packed:
         """Set the fitted attributes; return the windows as they are."""
@@ -198,7 +213,7 @@ class Windows(TransformerMixin, BaseEstimator):
 
     def _standardized(self, raw: Packed) -> list[Floats]:
         """Return the windows by series, standardised."""
-        return raw._replace(values=(raw.values - self.mean_) / self.scale_).objects()
+        return handed_on(raw._replace(values=(raw.values - self.mean_) / self.scale_))
 
     def _widths(self) -> list[int]:
         """Return the widths as a list, checking all parameters."""
@@ -236,12 +251,6 @@ class Windows(TransformerMixin, BaseEstimator):
                 f"Windows: {self.get_feature_names_out()[unseen[0]]} is missing everywhere, as no window has half of "
                 "its entries. Leave the channel out, or fill the gaps of the series."
             )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 def _waves(width: int, count: int) -> Floats:

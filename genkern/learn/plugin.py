@@ -73,7 +73,7 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
         """
         remember_width(self, X, reset=True)
         labels = check_labels(y, "PlugInClassifier")
-        self.model_ = fit_class_models(self.estimator, X, labels, self.priors, "PlugInClassifier")
+        self.model_, _ = fit_class_models(self.estimator, X, labels, self.priors, "PlugInClassifier")
         self.classes_ = np.array(self.model_.labels)
         self.models_, self.priors_ = list(self.model_.models), self.model_.priors
         return self

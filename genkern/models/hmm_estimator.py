@@ -14,7 +14,7 @@ from genkern.models.chosen import CRITERIA
 from genkern.models.em import Run, Steps, finished, replaced
 from genkern.models.em_estimator import EMEstimator
 from genkern.models.emissions import EMISSIONS
-from genkern.models.estimator import Batch, LeafEstimator
+from genkern.models.estimator import Batch, LeafEstimator, bounds_of
 from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm import HMM, emission_blocks
 from genkern.models.hmm_labels import Labels, check_states, expect, log_prob, read_states
@@ -342,14 +342,14 @@ class HMMEstimator(EMEstimator):
 
     def _problem(self, packed: Packed, own: bool) -> Problem:
         emission: LeafEstimator = self.emission
-        n, labels = self._states(packed, self._length(packed)), self._labels
+        n, labels, bounded = self._states(packed, self._length(packed)), self._labels, bounds_of(emission)
 
         def guess(part: Packed, some: Restarts, each: bool) -> First:
             plan = Plan(part, n, self.structure, each, some.keys, labels)
-            return First(self._guess(plan, emission.bounded(part, each)))
+            return First(self._guess(plan, bounded(part, each)))
 
         def steps(part: Packed, each: bool) -> Steps:
-            batch = Batch(emission.bounded(part, each))
+            batch = Batch(bounded(part, each))
             return Steps(
                 lambda model, part: expect(model, part, labels, self.n_jobs),
                 lambda statistics: maximize(statistics, batch.estimator, self.pseudocount),

@@ -9,13 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from genkern.core import hmm as core
 from genkern.core.mixture import share_out
-from genkern.models import natural, simplex
+from genkern.core.scaled_rows import scaled_rows
+from genkern.models import mixture_passes, natural, simplex
 from genkern.models.base import COORDINATES, Statistics
 from genkern.models.characteristic import Scaled, Waves
 from genkern.models.draws import draw_rows
 from genkern.models.leaf import Leaf, refuse_impossible
 from genkern.models.lean_information import Information
-from genkern.models.mixture_passes import PREFIX, Outcome, Slopes, expect, log_weights, parts_of
+from genkern.models.mixture_passes import PREFIX, Outcome, Slopes, component_blocks, expect, log_weights, parts_of
 from genkern.models.states import flat_rows
 from genkern.models.value import rebatch
 from genkern.objects import Packed
@@ -184,12 +185,24 @@ class Mixture(Leaf):
         """Return the raw derivative ``weights`` (G, n, k) and the components' blocks (G, n, k, ...)."""
         return self._expect(packed, weights, totals=totals).blocks
 
+    def evidence(self, packed: Packed) -> core.Evidence:
+        """Return the table of emission factors, with the terms of which it is made, if they are not too many."""
+        found = mixture_passes.hold_terms(self.weights, self.flat_components(), packed)
+        if found is None:
+            return super().evidence(packed)
+        table, shift, raised = scaled_rows(found[0])
+        return core.Evidence(table, shift, None, self._log_densities(packed) if raised else None, found[1])
+
     def emission_statistics(
         self, packed: Packed, evidence: core.Evidence, raw: Floats, totals: bool = False
     ) -> dict[str, Floats]:
         """Return blocks from the derivatives with respect to the table that a pass of ``core.hmm`` gave."""
+        given = evidence.table * raw
+        if evidence.held is not None:
+            held = evidence.held
+            return mixture_passes.weigh_held(self.weights, self.flat_components(), packed, held, given, totals)
         slopes = Slopes(raw, np.broadcast_to(evidence.shift[:, None], raw.shape))
-        return self._expect(packed, evidence.table * raw, slopes, totals=totals).blocks
+        return self._expect(packed, given, slopes, totals=totals).blocks
 
     def emission_totals(self, packed: Packed, evidence: core.Evidence, raw: Floats) -> dict[str, Floats]:
         """Return the same summed over objects, with a leading axis of length one."""
@@ -387,12 +400,3 @@ class Mixture(Leaf):
             return [self.alphabet.decode(window) for window in points]
         bags = points.reshape((n, length, *points.shape[1:]))
         return list(bags) if self.alphabet is None else [self.alphabet.decode(bag) for bag in bags]
-
-
-def component_blocks(blocks: dict[str, Floats]) -> dict[str, Floats]:
-    """Return the blocks (G, n * k, ...) of the components, without their prefix."""
-    return {
-        name[len(PREFIX) :]: block.reshape((len(block), -1, *block.shape[3:]))
-        for name, block in blocks.items()
-        if name.startswith(PREFIX)
-    }

@@ -15,8 +15,9 @@ from genkern.models.chosen import by_criterion
 from genkern.models.em import Steps, expected
 from genkern.models.em_estimator import EMEstimator
 from genkern.models.emissions import EMISSIONS
-from genkern.models.estimator import Batch, LeafEstimator
-from genkern.models.mixture import Mixture, component_blocks
+from genkern.models.estimator import Batch, LeafEstimator, bounds_of
+from genkern.models.mixture import Mixture
+from genkern.models.mixture_passes import component_blocks
 from genkern.models.mixture_start import divide, is_symbols, refuse_few
 from genkern.models.restarts import First, Problem, Restarts, numbers_in
 from genkern.models.streams import Keys, keys_of, seed_of, unit_free_digests
@@ -314,11 +315,19 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
         if not (own or windows) and packed.weights is None:  # to one mixture of all, their points are those of one bag
             packed = packed._replace(offsets=packed.offsets[[0, -1]])
         size = numbers_in(self.reference(packed, 1, own=False))
-        return Problem(packed, self._steps, self._bounded_guess, self._size(), size)
+        bounded = bounds_of(self)
 
-    def _steps(self, packed: Packed, own: bool) -> Steps:
+        def guess(part: Packed, restarts: Restarts, each: bool) -> First:
+            return First(bounded(part, each)._start(part, restarts.keys, each))
+
+        def steps(part: Packed, each: bool) -> Steps:
+            return self._bounded_steps(bounded(part, each), each)
+
+        return Problem(packed, steps, guess, self._size(), size)
+
+    def _bounded_steps(self, bounded: MixtureEstimator, own: bool) -> Steps:
         """Return the E- and M-steps of one mixture, or of a stack of own ones."""
-        batch = Batch(self.bounded(packed, own))
+        batch = Batch(bounded)
 
         def members(model: Mixture) -> Mixture:
             return rebatch(model, (*model.shape, 1))
@@ -336,10 +345,6 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
             counts=lambda statistics: self.counts(statistics.blocks, statistics.model),
             coincide=lambda statistics: batch.estimator.coincide(statistics.of_member(), members(statistics.model)),
         )
-
-    def _bounded_guess(self, packed: Packed, restarts: Restarts, own: bool) -> First:
-        """Return the first guess of the estimator with the bounds that it takes from the data."""
-        return First(self.bounded(packed, own)._start(packed, restarts.keys, own))
 
     def _start(self, packed: Packed, keys: Keys, own: bool) -> Mixture:
         """Return the mixture, or the stack of own mixtures, from which EM starts."""

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import effective_n_jobs
 
-from genkern.core.mixture import share_out
+from genkern.core.mixture import joint_terms, share_out, weigh_terms
 from genkern.objects import Packed
 from genkern.validation import Floats
 
 PREFIX = "components."  # of the names of the components' blocks
 BLOCK = 1 << 19  # densities (points times components) held at a time
+HELD = 1 << 23  # of those that a hidden Markov model's pass keeps, not to compute them again
 FAINT = 1e-150  # weights below it are too small to divide an expected count by
 LARGEST = float(np.finfo(np.float64).max)
 LOG_LARGEST = 709.0
@@ -33,6 +34,13 @@ class Slopes(NamedTuple):
 
     raw: Floats
     shift: Floats
+
+
+class Terms(NamedTuple):
+    """Weighted densities of components over the largest, (N, n, k), and their sums (N, n): see ``joint_terms``."""
+
+    terms: Floats
+    totals: Floats
 
 
 class Part(NamedTuple):
@@ -121,12 +129,8 @@ def _expect_part(
     part: Part,
 ) -> Outcome:
     """Return the outcome of one part."""
-    own = weights.ndim == 3
-    shares = weights[part.objects] if own else weights[None]
-    leaf = components[part.objects] if own else components
+    shares, leaf, logs = _densities(weights, components, part)
     packed = part.packed
-    logs = leaf.own_log_density(packed) if own else leaf.log_density(packed.values)
-    logs = np.require(logs, np.float64, ["C", "W"]).reshape(packed.n_points, *shares.shape[1:])
     faint = shares < FAINT
     kept = logs.copy() if summed and faint.any() else None
     given = None if point_weights is None else point_weights[part.rows]
@@ -138,10 +142,46 @@ def _expect_part(
         given = np.ones(log_p.shape) if given is None else given
         slope = Slopes(given, log_p) if slopes is None else Slopes(slopes.raw[part.rows], slopes.shift[part.rows])
         raw = np.where(faint, _faint_slopes(kept, slope, packed.offsets), raw)
+    return Outcome(log_p, _named(leaf, packed, logs, raw, totals))
+
+
+def _densities(weights: Floats, components: Any, part: Part) -> tuple[Floats, Any, Floats]:
+    """Return weights (P, n, k), components, and log densities (N, n, k) of the points of a part."""
+    own, packed = weights.ndim == 3, part.packed
+    shares = weights[part.objects] if own else weights[None]
+    leaf = components[part.objects] if own else components
+    logs = leaf.own_log_density(packed) if own else leaf.log_density(packed.values)
+    return shares, leaf, np.require(logs, np.float64, ["C", "W"]).reshape(packed.n_points, *shares.shape[1:])
+
+
+def _named(leaf: Any, packed: Packed, posteriors: Floats, raw: Floats, totals: bool) -> dict[str, Floats]:
+    """Return the block of the weights, (G, n, k), and those of the components for points of these weights (N, n, k)."""
     blocks = {"weights": raw.sum(axis=0, keepdims=True) if totals else raw}
-    for name, block in leaf.weigh(packed, logs.reshape(len(logs), -1), totals).items():
-        blocks[PREFIX + name] = block.reshape((len(block), *shares.shape[1:], *block.shape[2:]))
-    return Outcome(log_p, blocks)
+    for name, block in leaf.weigh(packed, posteriors.reshape(len(posteriors), -1), totals).items():
+        blocks[PREFIX + name] = block.reshape((len(block), *posteriors.shape[1:], *block.shape[2:]))
+    return blocks
+
+
+def hold_terms(weights: Floats, components: Any, packed: Packed) -> tuple[Floats, Terms] | None:
+    """Return log p (N, n) of all points and the terms of its sums; None if these are too many, or weights too small."""
+    if (weights < FAINT).any() or packed.n_points * weights.shape[-2] * weights.shape[-1] > HELD:
+        return None
+    shares, _, terms = _densities(weights, components, Part(slice(None), slice(None), packed))
+    log_p, totals = joint_terms(terms, log_weights(shares), packed.offsets)
+    return log_p, Terms(terms, totals)
+
+
+def weigh_held(
+    weights: Floats, components: Any, packed: Packed, held: Terms, point_weights: Floats, totals: bool
+) -> dict[str, Floats]:
+    """Return the blocks of ``expect`` from terms that are known."""
+    own, found = weights.ndim == 3, []
+    for part in parts_of(packed, weights.shape[-2] * weights.shape[-1], joined=not own and totals):
+        given = (held.terms[part.rows], held.totals[part.rows], part.packed.offsets, point_weights[part.rows])
+        posteriors, counts = weigh_terms(*given)
+        raw = counts / (weights[part.objects] if own else weights)
+        found.append(_named(components[part.objects] if own else components, part.packed, posteriors, raw, totals))
+    return {name: _merged([blocks[name] for blocks in found], totals) for name in found[0]}
 
 
 def _faint_slopes(logs: Floats, slopes: Slopes, offsets: Any) -> Floats:
@@ -158,3 +198,12 @@ def log_weights(weights: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         logs: Floats = np.log(weights)
     return logs
+
+
+def component_blocks(blocks: dict[str, Floats]) -> dict[str, Floats]:
+    """Return the blocks (G, n * k, ...) of the components, without their prefix."""
+    return {
+        name[len(PREFIX) :]: block.reshape((len(block), -1, *block.shape[3:]))
+        for name, block in blocks.items()
+        if name.startswith(PREFIX)
+    }

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core.kmeans import kmeans_each
+from genkern.core.kmeans import exponents_each, kmeans_each, squares_each
 from genkern.models.streams import Keys, derive, uniforms
 from genkern.objects import Packed
 from genkern.validation import Floats
@@ -29,6 +29,8 @@ def cluster(
 def filled(values: Floats, groups: NDArray[np.int64]) -> Floats:
     """Return vectors (N, d) with the mean of their group in place of missing entries."""
     seen = ~np.isnan(values)
+    if seen.all():
+        return values
     count = np.maximum(np.add.reduceat(seen, groups[:-1], axis=0, dtype=np.float64), 1.0)
     mean = np.add.reduceat(np.where(seen, values, 0.0), groups[:-1], axis=0) / count
     return np.where(seen, values, np.repeat(mean, np.diff(groups), axis=0))
@@ -56,26 +58,24 @@ def soften(values: Floats, groups: NDArray[np.int64], labels: NDArray[np.int64],
     """
     starts, sizes = groups[:-1], np.diff(groups)
     vectors = filled(values, groups)
-    counts, squares = np.empty((len(sizes), k)), np.empty((len(values), k))
+    columns = np.ascontiguousarray(vectors.T)  # along which sums are faster
+    counts, centres, mine = np.empty((len(sizes), k)), np.empty((len(sizes), k, len(columns))), np.empty(columns.shape)
     for j in range(k):
         inside = labels == j
         counts[:, j] = np.add.reduceat(inside, starts, dtype=np.float64)
-        centre = (
-            np.add.reduceat(np.where(inside[:, None], vectors, 0.0), starts) / np.maximum(counts[:, j], 1.0)[:, None]
-        )
-        squares[:, j] = ((vectors - np.repeat(centre, sizes, axis=0)) ** 2).sum(axis=1)
+        sums = np.add.reduceat(np.multiply(columns, inside.astype(np.float64), out=mine), starts, axis=1)
+        centres[:, j] = (sums / np.maximum(counts[:, j], 1.0)).T
+    squares = squares_each(vectors, groups, centres)
     own = np.where(labels >= 0, np.take_along_axis(squares, np.maximum(labels, 0)[:, None], axis=1)[:, 0], 0.0)
     spare = counts.sum(axis=1) - (counts > 0).sum(axis=1)
-    mean = np.add.reduceat(vectors, starts) / sizes[:, None]
-    gaps = ((vectors - np.repeat(mean, sizes, axis=0)) ** 2).sum(axis=1)
+    mean = (np.add.reduceat(columns, starts, axis=1) / sizes).T
+    gaps = squares_each(vectors, groups, mean[:, None])[:, 0]
     heat = np.where(spare > 0, np.add.reduceat(own, starts), np.add.reduceat(gaps, starts)) / np.maximum(spare, 1.0)
     there = (counts > 0) | (counts.sum(axis=1, keepdims=True) == 0)  # without any label, all clusters are alike
-    squares = np.where(np.repeat(there, sizes, axis=0), squares, np.inf)
-    squares -= squares.min(axis=1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = squares / (2.0 * np.repeat(heat, sizes))[:, None]
-    shares = np.exp(-np.where(squares == 0.0, 0.0, ratio))
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+    exponents_each(squares, groups, there, heat)
+    shares = np.exp(squares, out=squares)
+    shares /= shares.sum(axis=1, keepdims=True)
+    return shares
 
 
 def is_symbols(packed: Packed) -> bool:
@@ -102,7 +102,8 @@ def divide(packed: Packed, weights: Floats, own: bool, k: int, keys: Keys, init:
         return shared
     vectors, shares = _vectors(packed), np.zeros((*weights.shape, k))
     groups = packed.offsets if own else packed.offsets[[0, -1]]
-    most = (weights > 0.0) & (weights == weights.max(axis=1, keepdims=True))
+    largest = np.ascontiguousarray(weights.T).max(axis=0)[:, None]
+    most = (weights > 0.0) & (weights == largest)
     for member in range(n):
         some = np.logical_or.reduceat(most[:, member], groups[:-1])
         mine = np.flatnonzero(np.where(np.repeat(some, np.diff(groups)), most[:, member], weights[:, member] > 0.0))
