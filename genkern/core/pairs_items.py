@@ -61,7 +61,7 @@ def run_items(block, rows, units, psi, scales, room, tile):
                 a_first, b_first = a_end + 4 * n, b_end + 4 * width
                 bound = clear(left, a_end, right, b_end, room, length)
                 if count:
-                    multiply(left, a_first, right, b_first, count, room, room.nowhere, room.psi, tile)
+                    multiply(left, a_first, right, b_first, count, room, (room.nowhere, room.psi), tile)
                     scale_values(x, room.psi, n * width, x, SHIFT, room.lanes)
                 else:
                     item = (row - rows[0]) * (units[1] - units[0]) + unit - units[0]
@@ -71,7 +71,7 @@ def run_items(block, rows, units, psi, scales, room, tile):
                 if block.cheap:
                     # φ_2 = (Aᵀ φ_1 A′) ∘ ψ
                     a_first, b_first = a_first + count * n, b_first + count * width
-                    multiply(left, a_first, right, b_first, count, room, room.psi, room.phi, tile)
+                    multiply(left, a_first, right, b_first, count, room, (room.psi, room.phi), tile)
                     scale_as_psi(room, room.phi)
                     done, last = 1, last - 1
                 else:
@@ -92,7 +92,7 @@ def run_items(block, rows, units, psi, scales, room, tile):
                     if block.cheap:
                         # What the step to come ends with: Σ [A ((e e′ᵀ) ∘ ψ) A′ᵀ] ∘ φ
                         a_first, b_first = a_first + count * n, b_first + count * width
-                        multiply(left, a_first, right, b_first, count, room, room.phi, room.half, tile)
+                        multiply(left, a_first, right, b_first, count, room, (room.phi, room.half), tile)
                         scale_as_psi(room, room.half)
                         s = total(room, room.half)
                         done += 1

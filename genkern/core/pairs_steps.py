@@ -148,11 +148,13 @@ def copy(a, first, b, to, size):
 
 
 @kernel
-def multiply(left, a, right, b, count, room, by, out, tile):
-    """Set (n, columns, 8) at ``out`` to Σ_s left[a + s n + i] right[b + s width + j] over so many rows s.
+def multiply(left, a, right, b, count, room, places, tile):
+    """Set (n, columns, 8) to Σ_s left[a + s n + i] right[b + s width + j] over so many rows s.
 
-    It is multiplied by what stands at ``by``, unless that is negative.
+    ``places`` are two offsets into the numbers of the workspace: of a factor of the result, negative where there is
+    none, and of the result.
     """
+    by, out = places
     rows, columns, n, width = tile.rows, tile.columns, room.rows, room.width
     for row in range(0, n, len(rows)):
         i = min(row, n - len(rows))
@@ -223,6 +225,7 @@ def add_state(x, tile, p, j, s, step, a, i):
 
 @overload(add_state, inline="always")
 def _add_state_compiled(x, tile, p, j, s, step, a, i):
+    """Choose what is compiled in place of add_state, by the type of the tile."""
     return _ADDS[tile.instance_class]
 
 
@@ -245,4 +248,5 @@ def advance(left, a, right, b, room, span, kept, tile):
 
 @overload(advance, jit_options=UNCACHED)
 def _advance_compiled(left, a, right, b, room, span, kept, tile):
+    """Choose what is compiled in place of advance, by the type of the tile."""
     return _STEPS[tile.instance_class]
