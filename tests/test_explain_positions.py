@@ -5,7 +5,7 @@ Sums over positions are tested in ``test_explain.py``; they do not see contribut
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -218,7 +218,7 @@ def beginnings(model: Any, x: Any) -> np.ndarray:
     if isinstance(model, HMM):
         return np.array([0.0] + [paths_of(model, x[:n])[2] for n in range(1, len(x) + 1)])
     if isinstance(model, MarkovChain):
-        steps = [np.log(model.start[x[0]]), *(np.log(model.transitions[a, b]) for a, b in zip(x, x[1:]))]
+        steps = [np.log(model.start[x[0]]), *(np.log(model.transitions[a, b]) for a, b in pairwise(x))]
     else:
         steps = [np.log(model.probs[s]) for s in x]
     return np.concatenate([[0.0], np.cumsum(steps)])
@@ -348,7 +348,7 @@ def test_words_at_their_places_and_in_their_regions() -> None:
     for t, code in enumerate(CODES):
         placed[t, 3 * t + code] = 1.0
         regions[t, 3 * (t >= 2) + code] = 1.0
-    for t, word in enumerate([3 * a + b for a, b in zip(CODES, CODES[1:])]):
+    for t, word in enumerate([3 * a + b for a, b in pairwise(CODES)]):
         placed[t : t + 2, 15 + 9 * t + word] += 0.5
         if t != 1:  # it crosses the border
             regions[t : t + 2, 6 + 9 * (t >= 2) + word] += 0.5

@@ -159,7 +159,8 @@ def test_source_keeps_the_house_rules(path: Path) -> None:
                 given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
                 given = [argument for argument in given if argument.arg != "typingctx"]  # which callers do not give
                 assert len(given) <= MAX_JITTED_ARGUMENTS, f"{path.name}:{node.lineno} {node.name}"
-                assert not (node.args.vararg or node.args.kwarg), f"{path.name}:{node.lineno} {node.name}"
+                assert node.args.vararg is None, f"{path.name}:{node.lineno} {node.name}"
+                assert node.args.kwarg is None, f"{path.name}:{node.lineno} {node.name}"
                 assert ast.get_docstring(node), f"{path.name}:{node.lineno} {node.name} has no docstring"
         elif isinstance(node, ast.Call):
             assert path.name in PRINTING or ast.unparse(node.func) != "print", f"{path.name}:{node.lineno}"
