@@ -35,6 +35,7 @@ from genkern import (
     Mixture,
     MixtureEstimator,
     ModelLogOdds,
+    PeriodicChain,
     PositionalSpectrum,
     RegionSpectrum,
     Spectrum,
@@ -132,6 +133,29 @@ def test_scores_of_chains() -> None:
 
     expected = [difference(lambda v, t=t: factor(v, t), CHAIN.parameters("softmax")) for t in range(5)]
     check(FisherScore(CHAIN, "identity"), [TEXT], np.array(expected))
+
+
+def test_scores_of_periodic_chains_of_which_a_phase_is_impossible() -> None:
+    start = np.array([[0.0, 1.0], [0.5, 0.5], [0.3, 0.7]])
+    theta = np.array([[[0.4, 0.6], [0.1, 0.9]], [[0.5, 0.5], [0.8, 0.2]], [[1.0, 0.0], [0.3, 0.7]]])
+    model, codes = PeriodicChain(rows(3), start, theta, alphabet="ab"), [0, 1, 1, 0]
+    joints = np.array(  # of beginnings with each phase: the first never begins so, the second does not go on so
+        [
+            np.cumprod(
+                [model.phases[p] * start[p, 0], *(theta[(p + t) % 3, codes[t - 1], codes[t]] for t in (1, 2, 3))]
+            )
+            for p in range(3)
+        ]
+    )
+    assert ((joints > 0).sum(axis=0) == [2, 1, 1, 1]).all()
+    expected = np.zeros((4, 3 + 6 + 12))
+    expected[0, 3 + 2 * 2 + codes[0]] = 1 / start[2, codes[0]]
+    for t in range(1, 4):
+        place = ((2 + t) % 3, codes[t - 1], codes[t])
+        expected[t, 9 + np.ravel_multi_index(place, (3, 2, 2))] = 1 / theta[place]
+    check(FisherScore(model, "identity", "raw"), ["abba"], expected)
+    logs = np.concatenate([found.log_prob for found in model.position_statistics(model.pack(["abba"]))])
+    assert_allclose(np.cumsum(logs), np.log(joints.sum(axis=0)), rtol=1e-10)
 
 
 def test_scores_of_mixtures() -> None:
