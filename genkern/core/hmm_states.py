@@ -191,6 +191,6 @@ def add_pairs(m, pairs, width, slot, transitions):
 
 @inlined
 def clear(m, start, size):
-    """Set a stretch of the buffer, a multiple of eight long, to zero."""
+    """Set a range of the buffer, a multiple of eight long, to zero."""
     for k in range(start, start + size, W):
         store(m, k, zero())
