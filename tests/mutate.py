@@ -28,19 +28,18 @@ FOLDERS = ["models", "embed", "kernels", "models", "affinities", "learn", ".", "
 OTHER_TESTS = {"test_package.py", "test_docs.py", "test_cost.py", "test_sklearn.py"}  # of the sources, of all, or slow
 HEAVY = ("numba", "pandas", "pytest", "scipy.stats", "sklearn.linear_model", "sklearn.pipeline", "sklearn.svm")
 
-PAIRS = [(ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot), (ast.In, ast.NotIn)]
-COMPARE = {a: b for pair in PAIRS for a, b in (pair, pair[::-1])}
-ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
+PAIRS = [pair.split() for pair in ("Lt LtE", "Gt GtE", "Eq NotEq", "Is IsNot", "In NotIn", "Add Sub", "Mult Div")]
+OPERATORS = {getattr(ast, a): getattr(ast, b) for pair in PAIRS for a, b in (pair, pair[::-1])}
 NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "argmin": "argmax", "argmax": "argmin"}
 
 
 def changed(node):
     """Return a copy of a node with one change of its own, none of its children; None where there is none to make."""
     new = copy.copy(node)
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARE:
-        new.ops = [COMPARE[type(node.ops[0])]()]
-    elif isinstance(node, ast.BinOp | ast.AugAssign) and type(node.op) in ARITHMETIC:
-        new.op = ARITHMETIC[type(node.op)]()
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPERATORS:
+        new.ops = [OPERATORS[type(node.ops[0])]()]
+    elif isinstance(node, ast.BinOp | ast.AugAssign) and type(node.op) in OPERATORS:
+        new.op = OPERATORS[type(node.op)]()
     elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
         new.value = node.value + 1 if isinstance(node.value, int) else 2.0 * node.value or 1.0
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -181,11 +180,10 @@ def main():
     for folder in ("genkern", "tests"):
         shutil.rmtree(HOME / folder, ignore_errors=True)
         shutil.copytree(ROOT / folder, HOME / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy2(ROOT / "pyproject.toml", HOME)  # of pytest's settings
+    shutil.copy2(ROOT / "pyproject.toml", HOME)  # for pytest's settings
     # A mutant may have the size and the time of what it replaces, so that byte code is told by content.
-    compileall.compile_dir(
-        HOME / "genkern", quiet=1, invalidation_mode=compileall.py_compile.PycInvalidationMode.CHECKED_HASH
-    )
+    by_content = compileall.py_compile.PycInvalidationMode.CHECKED_HASH
+    compileall.compile_dir(HOME / "genkern", quiet=1, invalidation_mode=by_content)
     sys.dont_write_bytecode = True
     sys.path[:0] = [str(HOME), str(HOME / "tests")]
     os.environ["PYTHONPATH"], os.environ["CI"] = str(HOME), "1"
