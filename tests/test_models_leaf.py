@@ -16,6 +16,7 @@ from genkern import (
     check_objects,
     check_score,
 )
+from genkern.models.gaussian_floor import floor_eigenvalues
 from genkern.models.value import Value
 from tests.cases import point_density, random_leaf, random_sequence
 
@@ -267,3 +268,16 @@ def test_parameters_round_trip(family, coordinates):
 def test_errors_say_what_and_what_to_do(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+def test_raised_covariances_are_symmetric_to_the_last_bit_and_others_stay():
+    rng = np.random.default_rng(0)
+    roots = rng.normal(size=(6, 7, 7)) * np.array([1.0, 1.0, 1.0, 1.0, 1e-3, 1e-3, 1e-3])
+    cov, floor = roots.swapaxes(1, 2) @ roots, np.linspace(0.1, 0.7, 7)
+    cov[0] = np.diag(floor + 1.0)
+    found = floor_eigenvalues(cov, floor)
+    np.testing.assert_array_equal(found, found.swapaxes(1, 2))
+    np.testing.assert_array_equal(found[0], cov[0])
+    units = np.sqrt(floor)[:, None] * np.sqrt(floor)
+    assert np.linalg.eigvalsh(found / units).min() >= 1.0 - 1e-12
+    assert np.linalg.eigvalsh(found - cov).min() >= -1e-12  # nothing is taken away

@@ -396,3 +396,11 @@ def test_sparse_sequences_are_refused():
     model = HMM([1.0], [[1.0]], Multinomial([[0.5, 0.5]]))
     with pytest.raises(TypeError, match="dense"):
         model.log_prob(scipy.sparse.csr_array(np.ones((2, 2))))
+
+
+def test_a_total_may_be_nothing_but_not_less():
+    for make in (Multinomial, DirichletMultinomial):
+        empty = make([0.2, 0.3, 0.5], 0)
+        assert empty.log_prob(np.zeros((1, 3)))[0] == 0.0
+        with pytest.raises(ValueError, match="total"):
+            make([0.2, 0.3, 0.5], -1)

@@ -435,6 +435,10 @@ def test_errors_say_what_to_do():
             call([np.zeros((3, 2))])
     with pytest.raises(ValueError, match=r"'state_cov' of system .* singular"):
         certain.bound([np.zeros((3, 2))])
+    noisy = LDS(np.eye(1), np.ones((2, 1)), 0.5, 0.5, np.zeros(1), 0.5)  # regular, with variances below one
+    half = SwitchingLDS([0.5, 0.5], [[0.5, 0.5]] * 2, LDS.stack([noisy, still]))
+    with pytest.raises(ValueError, match=r"'state_cov' of system \(1,\) is singular"):
+        half.bound([np.zeros((3, 2))])
 
 
 # --- the estimator

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from genkern.core.chains_lattice import LARGEST, LARGEST_LOG, follow, rooms
+from genkern.core.chains_lattice import LARGEST, LARGEST_LOG, follow, lattice_sizes
 from genkern.core.hmm_types import read_only
 from genkern.core.jit import jit
 
@@ -158,12 +158,12 @@ def _follow(
 ) -> None:
     """Follow the lattices of some objects and phases, if they fit into memory."""
     objects = np.unique(tasks[:, 0])
-    room = rooms(symbols, tables.order, objects)
-    too_much = np.flatnonzero(room > LARGEST_LATTICE)
+    contexts = lattice_sizes(symbols, tables.order, objects)
+    too_much = np.flatnonzero(contexts > LARGEST_LATTICE)
     if len(too_much):
         raise ValueError(
             f"Markov chain: object {objects[too_much[0]]} has so many ambiguous symbols that its positions may spell "
-            f"{room[too_much[0]]:.3g} contexts, more than {LARGEST_LATTICE}. Cut it where symbols are missing, or "
+            f"{contexts[too_much[0]]:.3g} contexts, more than {LARGEST_LATTICE}. Cut it where symbols are missing, or "
             "lower the order."
         )
     follow(tables, symbols, np.ascontiguousarray(tasks), weights, logs, out)

@@ -172,12 +172,12 @@ def _place(codes, first, k, places):
 
 
 @jit
-def rooms(symbols, k, objects):
+def lattice_sizes(symbols, k, objects):
     """Return the number of contexts (len(objects),) that sequences may spell, at all positions together."""
-    room = np.zeros(len(objects), np.int64)
+    contexts = np.zeros(len(objects), np.int64)
     for which in range(len(objects)):
         codes = _codes_of(symbols, objects[which], k)
         places = np.zeros(len(codes) - k + 2, np.int64)
         _place(codes, symbols.first, k, places)
-        room[which] = places[-1]
-    return room
+        contexts[which] = places[-1]
+    return contexts

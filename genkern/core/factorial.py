@@ -329,7 +329,7 @@ def _clear(problem, i, segment, by_position, out):
 
 @kernel
 def _pass(problem, objects, space, segment, by_position, out):
-    """Fill log P of the objects and, unless there is no room for them, derivatives; nan where out of range."""
+    """Fill log P of the objects and, unless their buffers are empty, derivatives; nan where out of range."""
     for i in objects:
         out.log_prob[i] = _forward(problem, i, space)
         if len(out.start) == 0 or not out.log_prob[i] > -np.inf:

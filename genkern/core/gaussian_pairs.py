@@ -51,31 +51,31 @@ def pair_terms(mean: Floats, cov: Floats, right: Lanes, ridge: float, scale: flo
     log_det, square = np.empty((a, width)), np.empty((a, width))
     rows, columns = np.tril_indices(d)
     triangles = np.ascontiguousarray(cov[:, rows, columns])
-    room = aligned((2 * (d + 1) * d + d + 3) * W)
-    _pair_terms(np.array(mean), triangles, right, (ridge, scale), room, (log_det, square))
+    buffer = aligned((2 * (d + 1) * d + d + 3) * W)
+    _pair_terms(np.array(mean), triangles, right, (ridge, scale), buffer, (log_det, square))
     return log_det, square
 
 
 @jit
-def _pair_terms(mean, triangles, right, spread, room, out):
+def _pair_terms(mean, triangles, right, spread, buffer, out):
     """Fill both tables, eight pairs at a time."""
     blocks, d, _ = right.mean.shape
     log_det, square = out
     end = (2 * (d + 1) * d + d) * W  # where the results of eight pairs are left
     for i in range(len(mean)):
         for block in range(blocks):
-            _enter(mean[i], triangles[i], right, block, spread, room)
-            _factorise(room, d)
+            _enter(mean[i], triangles[i], right, block, spread, buffer)
+            _factorise(buffer, d)
             for lane in range(W):
-                j, regular = block * W + lane, room[end + 2 * W + lane] > 0.0
-                mantissa, power = room[end + lane], room[end + W + lane]
+                j, regular = block * W + lane, buffer[end + 2 * W + lane] > 0.0
+                mantissa, power = buffer[end + lane], buffer[end + W + lane]
                 log_det[i, j] = math.log(mantissa) + power * LOG_2 if regular else np.nan
-            store(square, i * blocks * W + block * W, load(room, (2 * (d + 1) * d) * W))
+            store(square, i * blocks * W + block * W, load(buffer, (2 * (d + 1) * d) * W))
 
 
 @kernel
-def _enter(mean, triangle, right, block, spread, room):
-    """Write V, (d + 1, d), whose last row is the difference of the means, into the room."""
+def _enter(mean, triangle, right, block, spread, buffer):
+    """Write V, (d + 1, d), whose last row is the difference of the means, into the buffer."""
     ridge, scale = spread
     d = len(mean)
     size = len(triangle)
@@ -84,14 +84,14 @@ def _enter(mean, triangle, right, block, spread, room):
         for j in range(i + 1):
             own = broadcast(triangle[place]) + load(right.cov, (block * size + place) * W)
             value = broadcast(scale) * own
-            store(room, (i * d + j) * W, value + broadcast(ridge) if i == j else value)
+            store(buffer, (i * d + j) * W, value + broadcast(ridge) if i == j else value)
             place += 1
         gap = broadcast(mean[i]) - load(right.mean, (block * d + i) * W)
-        store(room, (d * d + i) * W, gap)
+        store(buffer, (d * d + i) * W, gap)
 
 
 @kernel
-def _factorise(room, d):
+def _factorise(buffer, d):
     """Replace V by L, and leave delta^T V^-1 delta, mantissa and exponent of |V|, and one or zero if regular or not.
 
     The second (d + 1, d) numbers are L D, and the d after them 1 / D; the first of these is used again for the result.
@@ -101,25 +101,25 @@ def _factorise(room, d):
     mantissa, power, regular = one, zero(), one
     for i in range(d + 1):
         for j in range(min(i + 1, d)):
-            total = load(room, (i * d + j) * W)
+            total = load(buffer, (i * d + j) * W)
             whole = broadcast(EPS * d) * total
             for k in range(j):
-                total = total - load(room, other + (i * d + k) * W) * load(room, (j * d + k) * W)
+                total = total - load(buffer, other + (i * d + k) * W) * load(buffer, (j * d + k) * W)
             if i == j:
                 fine = less(whole, total)
                 regular = select(fine, regular, zero())
                 pivot = select(fine, total, one)
                 mantissa = mantissa * (pivot * inverse_power(pivot))
                 power = power + exponent(pivot)
-                store(room, inverse + j * W, one / pivot)
+                store(buffer, inverse + j * W, one / pivot)
             else:
-                store(room, other + (i * d + j) * W, total)
-                store(room, (i * d + j) * W, total * load(room, inverse + j * W))
+                store(buffer, other + (i * d + j) * W, total)
+                store(buffer, (i * d + j) * W, total * load(buffer, inverse + j * W))
     square = zero()
     for j in range(d):
-        square = multiply_add(load(room, other + (d * d + j) * W), load(room, (d * d + j) * W), square)
-    store(room, inverse, square)
+        square = multiply_add(load(buffer, other + (d * d + j) * W), load(buffer, (d * d + j) * W), square)
+    store(buffer, inverse, square)
     end = inverse + d * W
-    store(room, end, mantissa)
-    store(room, end + W, power)
-    store(room, end + 2 * W, regular)
+    store(buffer, end, mantissa)
+    store(buffer, end + W, power)
+    store(buffer, end + 2 * W, regular)

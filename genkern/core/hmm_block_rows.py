@@ -141,7 +141,7 @@ def add_gathered(at, m, ints, t, steps):
         if skip < steps:
             gathered, pairs = skip * at.step + s * W, at.pairs + s * at.width * at.width
             alpha, weighted = at.alpha + gathered, at.weighted + gathered
-            add_outer(m, alpha, weighted, pairs, at.width, at.width, steps - skip, at.step, W * W)
+            add_outer(m, alpha, weighted, pairs, (at.width, at.width, steps - skip, at.step, W * W))
 
 
 @kernel

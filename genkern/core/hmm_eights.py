@@ -104,7 +104,7 @@ def _times(m, left, matrix, sums):
 @kernel
 def _forward(problem, rows, at, m, ints, out):
     """Run the forward pass of a block, keeping pred and scale; set log P as the sequences end."""
-    lane, t = 0, np.int64(1)  # no literal: what takes it would be compiled for that, and again for others
+    lane, t = 0, np.int64(1)  # int64, as Numba compiles callees once more for a literal
     store(m, at.mass, broadcast(1.0))
     store(m, at.mass + W, zero())
     while ints[LENGTH + lane] == 0:
@@ -170,7 +170,7 @@ def _rescale(at, m, t, begin):
 @kernel
 def _backward(at, m, ints, emissions):
     """Run the backward pass: emission derivatives go to the output, pair counts to ``pairs``."""
-    place = np.int64(0)  # no literal: what takes it would be compiled for that, and again for others
+    place = np.int64(0)  # int64, as Numba compiles callees once more for a literal
     lane, t = W - 1, ints[LENGTH + W - 1]
     clear(m, at.pairs, W * LINE)
     while t > 0:

@@ -50,7 +50,7 @@ def _factor(m, ints, at, place, byte, two):
 @kernel
 def _forward(problem, rows, at, m, ints, out):
     """Run the forward pass of a block, keeping pred and scale; set log P as the lanes end."""
-    lane = np.int64(0)  # no literal: what takes it would be compiled for that, and again for others
+    lane = np.int64(0)  # int64, as Numba compiles callees once more for a literal
     t, longest = 0, ints[LENGTH + W - 1]
     store(m, at.mass, broadcast(1.0))
     store(m, at.mass + W, zero())

@@ -126,7 +126,7 @@ def _gather(table, safe, n, m, to, ints, first, steps):
 @kernel
 def _forward(problem, rows, at, m, ints, out):
     """Run the forward pass of a block, keeping pred, b and scale; set log P as the lanes end."""
-    t = np.int64(0)  # no literal: what takes it would be compiled for that, and again for others
+    t = np.int64(0)  # int64, as Numba compiles callees once more for a literal
     lane, longest = 0, ints[LENGTH + W - 1]
     store(m, at.mass, broadcast(1.0))
     store(m, at.mass + W, zero())
@@ -209,7 +209,7 @@ def _times(m, matrix, step, apart, four, message, sums):
 @kernel
 def _backward(at, m, ints):
     """Run the backward pass: emission derivatives take the place of b, pair counts go to ``pairs``."""
-    place = np.int64(0)  # no literal: what takes it would be compiled for that, and again for others
+    place = np.int64(0)  # int64, as Numba compiles callees once more for a literal
     lane, t = W - 1, ints[LENGTH + W - 1]
     longest = t
     clear(m, at.pairs, QUAD * LINE)

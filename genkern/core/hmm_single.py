@@ -169,11 +169,11 @@ def _backward(problem, rows, job, i, at, m, emissions):
             clear(m, at.arriving, width)
         place += 1
         if place == at.chunk:
-            add_outer(m, at.alpha, at.weighted, at.pairs, at.rows, width, place, width, W)
+            add_outer(m, at.alpha, at.weighted, at.pairs, (at.rows, width, place, width, W))
             for c in range(at.weighted, at.weighted + width, W):
                 store(m, c, load(m, c + at.chunk * width))
             place = 0
-    add_outer(m, at.alpha, at.weighted, at.pairs, at.rows, width, place, width, W)
+    add_outer(m, at.alpha, at.weighted, at.pairs, (at.rows, width, place, width, W))
     for c in range(0, width, W):
         store(m, at.now + c, load(m, at.weighted + place * width + c))
 

@@ -141,20 +141,22 @@ def combine(m, emissions, row, at, column, future, inverse):
 
 
 @kernel
-def add_outer(m, alpha, weighted, pairs, rows, width, steps, step, apart):
+def add_outer(m, alpha, weighted, pairs, sizes):
     """Add sum_t alpha[t, k] weighted[t, j] to pairs (rows, width), by as many columns at a time as registers hold.
 
-    Steps and eights of states lie so far apart; only eights that are neighbours go together.
+    ``sizes`` is (rows, width, number of steps, stride of steps, stride of vectors of eight states). Vectors go together
+    only where they are neighbours.
     """
+    _, width, _, _, apart = sizes
     c = 0
     while apart == W and width - c >= len(PANELS) * W:
-        _add_panels(m, alpha, weighted + c, pairs + c, (rows, width, steps, step, apart), PANELS)
+        _add_panels(m, alpha, weighted + c, pairs + c, sizes, PANELS)
         c += len(PANELS) * W
     if apart == W and width - c == 3 * W:
-        _add_panels(m, alpha, weighted + c, pairs + c, (rows, width, steps, step, apart), THREE)
+        _add_panels(m, alpha, weighted + c, pairs + c, sizes, THREE)
         c += 3 * W
     while c < width:
-        _add_panels(m, alpha, weighted + c // W * apart, pairs + c, (rows, width, steps, step, apart), ONE)
+        _add_panels(m, alpha, weighted + c // W * apart, pairs + c, sizes, ONE)
         c += W
 
 
@@ -189,6 +191,6 @@ def add_pairs(m, pairs, width, slot, transitions):
 
 @inlined
 def clear(m, start, size):
-    """Set a stretch of the buffer, a multiple of eight long, to zero."""
+    """Set a range of the buffer, a multiple of eight long, to zero."""
     for k in range(start, start + size, W):
         store(m, k, zero())

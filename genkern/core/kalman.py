@@ -7,11 +7,11 @@ time; covariances are full, and Q and P_0 may be singular. Every step works in p
 come in as one belief about the state and leave as the next. Smoothing goes by the adjoints of ``kalman_adjoint``, which
 needs no inverse of a predicted covariance; passes over whole series are in ``kalman_passes``::
 
-    room = buffers(n, d)
+    workspace = buffers(n, d)
     for t in range(T):
         if t:
-            predict(A, Q, mean, cov, room)             # s_t given x_0..x_{t-1}
-        total += update(C, R, x[t], mean, cov, room)   # s_t given x_0..x_t; the log density of x_t; NaN: S not positive
+            predict(A, Q, mean, cov, workspace)            # s_t given x_0..x_{t-1}
+        total += update(C, R, x[t], mean, cov, workspace)  # s_t given x_0..x_t; log density of x_t; NaN: S not positive
 
 NaN entries of an observation are missing and marginalised exactly.
 """
@@ -79,22 +79,22 @@ def buffers(n: int, d: int) -> Room:
 
 
 @kernel
-def predict(A, Q, mean, cov, room):
+def predict(A, Q, mean, cov, workspace):
     """Move a belief one step on: mean A m, covariance A P A^T + Q."""
-    predict_mean(A, mean, room.vector)
-    predict_cov(A, Q, cov, room.left)
+    predict_mean(A, mean, workspace.vector)
+    predict_cov(A, Q, cov, workspace.left)
 
 
 @kernel
-def update(C, R, x, mean, cov, room):
+def update(C, R, x, mean, cov, workspace):
     """Condition a belief on an observation x (d,) with NaN where missing; return its log density, NaN if S is singular.
 
-    Fills ``room.gain``, ``room.root`` and ``room.score``. An observation that misses everything has log density zero.
+    Fills ``gain``, ``root`` and ``score`` of the workspace. An observation that misses everything has log density zero.
     """
-    constant = update_cov(C, R, x, cov, room)
+    constant = update_cov(C, R, x, cov, workspace)
     if np.isnan(constant):
         return constant
-    return constant - 0.5 * update_mean(C, x, mean, room.gain, room.root, room.score, room.white)
+    return constant - 0.5 * update_mean(C, x, mean, workspace.gain, workspace.root, workspace.score, workspace.white)
 
 
 @kernel
@@ -132,15 +132,21 @@ def predict_cov(A, Q, cov, work):
 
 
 @kernel
-def update_cov(C, R, x, cov, room):
+def update_cov(C, R, x, cov, workspace):
     r"""Condition a covariance on the channels of x that are not NaN; return -log|2 pi S|/2, NaN if S is singular.
 
     .. math:: S = C P C^T + R = L L^T, \quad K = P C^T S^{-1}, \quad P \leftarrow (I - K C) P (I - K C)^T + K R K^T
 
-    (Joseph's form: symmetric, and positive whatever the rounding.) Fills ``room.gain`` and ``room.root``.
+    (Joseph's form: symmetric, and positive whatever the rounding.) Fills ``workspace.gain`` and ``workspace.root``.
     """
     d, n = C.shape
-    observed, factor, tall, root, gain = room.observed, room.factor, room.tall, room.root, room.gain
+    observed, factor, tall, root, gain = (
+        workspace.observed,
+        workspace.factor,
+        workspace.tall,
+        workspace.root,
+        workspace.gain,
+    )
     size = 0
     for j in range(d):
         for i in range(d):
@@ -178,7 +184,7 @@ def update_cov(C, R, x, cov, room):
             for a in range(b, size):
                 total += tall[a, i] * root[a, observed[b]]
             gain[i, observed[b]] = total
-    _joseph(C, R, cov, room)
+    _joseph(C, R, cov, workspace)
     return constant
 
 
@@ -218,10 +224,10 @@ def update_mean(C, x, mean, gain, root, score, white):
 
 
 @kernel
-def _joseph(C, R, cov, room):
+def _joseph(C, R, cov, workspace):
     """Replace cov by (I - K C) cov (I - K C)^T + K R K^T."""
     d, n = C.shape
-    gain, rest, work, tall = room.gain, room.square, room.left, room.tall
+    gain, rest, work, tall = workspace.gain, workspace.square, workspace.left, workspace.tall
     for i in range(n):
         for j in range(n):
             total = 0.0

@@ -147,28 +147,28 @@ def condition(C, gain, counts):
 
 
 @kernel
-def counted_update(C, R, x, mean, cov, room, counts):
+def counted_update(C, R, x, mean, cov, workspace, counts):
     """Do what ``update`` does, and count."""
     d, n = C.shape
     for k in range(n):
         counts.spread[k] = cov[k, k]
     expose(C, mean, counts)
-    density = update(C, R, x, mean, cov, room)
+    density = update(C, R, x, mean, cov, workspace)
     if np.isnan(density):
         return density
     size = 0
     for c in range(d):
         counts.shares[c] = 0.0
         if not np.isnan(x[c]):
-            counts.shares[c] = room.root[size, c] * room.root[size, c]
+            counts.shares[c] = workspace.root[size, c] * workspace.root[size, c]
             size += 1
-    condition(C, room.gain, counts)
+    condition(C, workspace.gain, counts)
     large = False
     for i in range(n):
         counts.extra[i] = 0.0
         for c in range(d):
             for k in range(n):  # 1 - K C is known to some EPS K C only, however small it is
-                counts.extra[i] += EPS * (room.gain[i, c] * C[c, k]) ** 2 * counts.spread[k]
+                counts.extra[i] += EPS * (workspace.gain[i, c] * C[c, k]) ** 2 * counts.spread[k]
         large |= not counts.extra[i] <= cov[i, i]
     if large:  # smaller ones are added with the next belief
         slip(counts.extra, counts)

@@ -174,7 +174,7 @@ def _over_blocks(
 
 @kernel
 def sum_blocks(data, blocks, m, z, table):
-    """Fill the rows of the table, (n_objects, HEAD or more): log_prob, failed, growth, drift and, with room, sums."""
+    """Fill the rows of the table, (n_objects, HEAD or more): log_prob, failed, growth, drift and, if they fit, sums."""
     width = table.shape[1] - HEAD
     for b in range(len(blocks)):
         steps = _enter(data, blocks[b], m, z)

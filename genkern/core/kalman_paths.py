@@ -69,7 +69,7 @@ def _diffuse(systems: Systems) -> NDArray[np.bool_]:
 
 
 @kernel
-def _densities(systems, routes, values, levels, room, counts, table):
+def _densities(systems, routes, values, levels, workspace, counts, table):
     """Write log density, growth and drift along every path, taken in an order in which beginnings are together."""
     paths, order = routes
     length = paths.shape[1]
@@ -82,7 +82,7 @@ def _densities(systems, routes, values, levels, room, counts, table):
                     break
                 first += 1
         for t in range(first, length):
-            _step(systems, paths[i, t], t, values[i, t], levels, room, counts)
+            _step(systems, paths[i, t], t, values[i, t], levels, workspace, counts)
         table[0, i] = levels.logs[length - 1]
         for kind in range(2):
             table[1 + kind, i] = levels.most[length - 1, kind]
@@ -98,7 +98,7 @@ def _alike(x, y):
 
 
 @kernel
-def _step(systems, q, t, x, levels, room, counts):
+def _step(systems, q, t, x, levels, workspace, counts):
     """Fill level t from the one before."""
     mean, cov = levels.mean[t], levels.cov[t]
     for k in range(len(mean)):
@@ -108,8 +108,8 @@ def _step(systems, q, t, x, levels, room, counts):
         begin(counts)
     else:
         recall(counts, levels.errors[t - 1], levels.most[t - 1])
-        predict(systems.A[q], systems.Q[q], mean, cov, room)
+        predict(systems.A[q], systems.Q[q], mean, cov, workspace)
         carry(systems.A[q], counts)
-    density = counted_update(systems.C[q], systems.R[q], x, mean, cov, room, counts)
+    density = counted_update(systems.C[q], systems.R[q], x, mean, cov, workspace, counts)
     levels.logs[t] = density if t == 0 else levels.logs[t - 1] + density
     leave(counts, levels.errors[t], levels.most[t])

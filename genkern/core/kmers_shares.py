@@ -40,7 +40,7 @@ def spread_sparse(
     size: m, places that a word spans; reads: where it reads its k symbols; leave_out: whether windows with too many
     spellings are left out, not refused.
     """
-    room, refused = _spellings(codes, offsets, size[1], reads, first)
+    spelled, refused = _spellings(codes, offsets, size[1], reads, first)
     if not leave_out and (refused >= 0).any():
         i = int(np.argmax(refused >= 0))
         raise ValueError(
@@ -48,14 +48,14 @@ def spread_sparse(
             f"ambiguous that it may spell more than {SPELLINGS} words. Take a smaller k, a dense result, or cut the "
             "sequence there."
         )
-    rows = np.repeat(np.arange(len(room)), room)
+    rows = np.repeat(np.arange(len(spelled)), spelled)
     words, weights = np.empty(len(rows), dtype=np.int64), np.empty(len(rows))
     _spell_all(codes, offsets, size, reads, first, choices, words, weights)
     order = np.lexsort((words, rows))
     rows, words, weights = rows[order], words[order], weights[order]
     new = np.flatnonzero(np.diff(rows, prepend=-1) | np.diff(words, prepend=-1))
     data = np.add.reduceat(weights, new) if len(new) else weights
-    return data, words[new], np.searchsorted(rows[new], np.arange(len(room) + 1))
+    return data, words[new], np.searchsorted(rows[new], np.arange(len(spelled) + 1))
 
 
 @jit
@@ -103,14 +103,14 @@ def _spell_all(codes, offsets, size, reads, first, choices, words, weights):
 @jit
 def _spellings(codes, offsets, span, reads, first):
     """Return how many spellings each sequence has, and its first window with too many, which has none; else -1."""
-    room, refused = np.zeros(len(offsets) - 1, np.int64), np.full(len(offsets) - 1, -1)
+    spelled, refused = np.zeros(len(offsets) - 1, np.int64), np.full(len(offsets) - 1, -1)
     for i in range(len(offsets) - 1):
         for t in range(offsets[i], offsets[i + 1] - span + 1):
             count = _n_spellings(codes, t, reads, first)
             if count == 0 and refused[i] < 0:
                 refused[i] = t - offsets[i]
-            room[i] += count
-    return room, refused
+            spelled[i] += count
+    return spelled, refused
 
 
 @jit

@@ -27,7 +27,7 @@ from genkern.core.pairs_items import Block, run_items
 from genkern.core.pairs_plain import redo_pairs
 from genkern.core.pairs_psi import fetch
 from genkern.core.pairs_steps import tile_of
-from genkern.core.pairs_types import SCALES, Floats, PairSide, Table, aligned, new_room
+from genkern.core.pairs_types import SCALES, Floats, PairSide, Table, aligned, new_workspace
 from genkern.core.products import mirror
 from genkern.core.simd import W, padded
 
@@ -209,24 +209,24 @@ def _run_rows(block: Block, psi: _Psi, first: int, last: int) -> None:
     """Set log k and redo in some rows of a block, fetching ψ from a table for a rectangle at a time."""
     (_, n, b, m), units = psi.shape, len(block.right)
     lanes = _in_lanes(n, m)
-    room = new_room(n, m, lanes)
-    tile = tile_of(n, room.width // W, lanes)
+    workspace = new_workspace(n, m, lanes)
+    tile = tile_of(n, workspace.width // W, lanes)
     if psi.factors is not None:
-        run_items(block, (first, last), (0, units), np.empty(0), np.empty(0), room, tile)
+        run_items(block, (first, last), (0, units), np.empty(0), np.empty(0), workspace, tile)
         return
-    size = n * room.width
+    size = n * workspace.width
     many = max(1, BATCH // size)
     wide = min(units, many)
     high = min(last - first, max(1, many // wide))
     items, scales = aligned(high * wide * size), aligned(high * wide * SCALES)
     strides = tuple(step // psi.table.itemsize for step in psi.table.strides)
-    table = Table(psi.table.ravel(order="K"), strides, (n, m, room.width, b), psi.logs, lanes, block.half)
+    table = Table(psi.table.ravel(order="K"), strides, (n, m, workspace.width, b), psi.logs, lanes, block.half)
     for row in range(first, last, high):
         rows = (row, min(row + high, last))
         for unit in range(row // (W if lanes else 1) if block.half else 0, units, wide):
             some = (unit, min(unit + wide, units))
             fetch(table, rows, some, items, scales)
-            run_items(block, rows, some, items, scales, room, tile)
+            run_items(block, rows, some, items, scales, workspace, tile)
 
 
 def _redo(left: PairSide, right: PairSide, psi: _Psi, length: int, pairs: NDArray[np.int64], log_k: Floats) -> None:

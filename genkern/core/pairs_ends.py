@@ -52,9 +52,9 @@ LN2 = math.log(2.0)
 
 
 @kernel
-def clear(left, a, right, b, room, length):
-    """Make the room ready for an item; return the bound of log k. Bounds stand behind e, at left[a], and e′."""
-    x, n, width = room.numbers, room.rows, room.width
+def clear(left, a, right, b, workspace, length):
+    """Prepare the workspace for an item; return the bound of log k. Bounds stand behind e, at left[a], and e′."""
+    x, n, width = workspace.numbers, workspace.rows, workspace.width
     bound = broadcast(element(left, a + n)) + load(right, b + width)
     slope = broadcast(element(left, a + 2 * n)) + load(right, b + 2 * width)
     for place in (EXPONENT, REDO, DONE, MARK, WEAK, SEEN):
@@ -65,71 +65,71 @@ def clear(left, a, right, b, room, length):
 
 
 @kernel
-def begin(left, a, right, b, room):
+def begin(left, a, right, b, workspace):
     """Set φ_1 = (π π′ᵀ) ∘ ψ; π stands at left[a], π′ at right[b]."""
-    x = room.numbers
-    for i in range(room.rows):
+    x = workspace.numbers
+    for i in range(workspace.rows):
         p = broadcast(element(left, a + i))
-        for at in range(i * room.width, (i + 1) * room.width, W):
-            value = p * load(right, b + at - i * room.width)
-            store(x, room.phi + at, value * load(x, room.psi + at))
+        for at in range(i * workspace.width, (i + 1) * workspace.width, W):
+            value = p * load(right, b + at - i * workspace.width)
+            store(x, workspace.phi + at, value * load(x, workspace.psi + at))
 
 
 @kernel
-def scale_as_psi(room, first):
+def scale_as_psi(workspace, first):
     """Multiply what starts there by what ψ was multiplied by, which mostly is one; it may have vanished before."""
-    x, one = room.numbers, broadcast(1.0)
+    x, one = workspace.numbers, broadcast(1.0)
     unit = load(x, UNIT)
     if any_lane(less(unit, one)) or any_lane(less(one, unit)):
-        s = total(room, first)
+        s = total(workspace, first)
         scaled = select(less(unit, one), s, select(less(one, unit), s, one))
-        do_again(room, less(scaled, broadcast(VANISHED)))
-        for at in range(first, first + room.rows * room.width, W):
+        do_again(workspace, less(scaled, broadcast(VANISHED)))
+        for at in range(first, first + workspace.rows * workspace.width, W):
             store(x, at, load(x, at) * unit)
 
 
 @kernel
-def end(left, a, right, b, room, first):
+def end(left, a, right, b, workspace, first):
     """Return Σ e_i e′_j φ_ij of the φ that starts there; e stands at left[a], e′ at right[b]."""
-    x = room.numbers
+    x = workspace.numbers
     s = zero()
-    for i in range(room.rows):
+    for i in range(workspace.rows):
         t = zero()
-        for at in range(0, room.width, W):
-            t = multiply_add(load(right, b + at), load(x, first + i * room.width + at), t)
+        for at in range(0, workspace.width, W):
+            t = multiply_add(load(right, b + at), load(x, first + i * workspace.width + at), t)
         s = multiply_add(broadcast(element(left, a + i)), t, s)
-    return s if room.lanes else broadcast(horizontal_sum(s))
+    return s if workspace.lanes else broadcast(horizontal_sum(s))
 
 
 @kernel
-def watch(left, a, right, b, room, done):
+def watch(left, a, right, b, workspace, done):
     """Compare φ with the one a step before: set its growth, and mark as ready the lanes where it settled.
 
     There the normalised φ no longer changes, no entry of it grows, and what the end weights let through, which may be
     but entries that still fall, grows as all does. Returns whether there are any; e stands at left[a], e′ at right[b].
     """
-    keep_up(left, a, right, b, room, done)
-    x, size = room.numbers, room.rows * room.width
+    keep_up(left, a, right, b, workspace, done)
+    x, size = workspace.numbers, workspace.rows * workspace.width
     one = broadcast(1.0)
-    before, after = total(room, room.old), total(room, room.phi)
+    before, after = total(workspace, workspace.old), total(workspace, workspace.phi)
     dead = less(before, broadcast(NOTHING))
     old_unit = select(dead, zero(), one / before)
     new_unit = select(dead, zero(), one / after)
     change, growing = zero(), zero()
     for at in range(0, size, W):
-        old = load(x, room.old + at) * old_unit
-        new = load(x, room.phi + at) * new_unit
+        old = load(x, workspace.old + at) * old_unit
+        new = load(x, workspace.phi + at) * new_unit
         change = maximum(change, maximum(new - old, old - new))
         growing = maximum(growing, multiply_add(broadcast(-1.0 - GROWING), old, new))
     settled = select(less(broadcast(SETTLED), change), zero(), one)
     settled = select(less(broadcast(NOTHING), growing), zero(), settled)
-    if not room.lanes:
+    if not workspace.lanes:
         settled = select(less(broadcast(horizontal_sum(settled)), broadcast(W - 0.5)), zero(), one)
     store(x, GROWTH, after / before)
     settled = select(less(load(x, DONE), one), settled, zero())
     if any_lane(less(zero(), settled)):
-        seen = end(left, a, right, b, room, room.old) * old_unit
-        gap = end(left, a, right, b, room, room.phi) * new_unit - seen
+        seen = end(left, a, right, b, workspace, workspace.old) * old_unit
+        gap = end(left, a, right, b, workspace, workspace.phi) * new_unit - seen
         apart = less(seen * broadcast(EVEN), maximum(gap, zero() - gap))
         settled = select(apart, zero(), settled)
     store(x, READY, settled)
@@ -137,12 +137,12 @@ def watch(left, a, right, b, room, done):
 
 
 @kernel
-def close(s, bound, room, remaining):
+def close(s, bound, workspace, remaining):
     """Set the results where they are ready, and say whether all stand.
 
     s: Σ e e′ φ; bound: logarithm of the most that k could be, were all of ψ one; remaining: steps to be done.
     """
-    a = room.numbers
+    a = workspace.numbers
     store(a, SPARE, s)
     store(a, BOUND, bound)
     all_done = True
@@ -163,35 +163,35 @@ def close(s, bound, room, remaining):
 
 
 @kernel
-def keep_up(left, a, right, b, room, done):
+def keep_up(left, a, right, b, workspace, done):
     """Look at the lanes where φ may have fallen far behind what the steps since the last look could have made of it."""
-    x = room.numbers
+    x = workspace.numbers
     steps = broadcast(float(done)) - load(x, SEEN)
     fallen = (load(x, MARK) - load(x, EXPONENT)) * broadcast(LN2) + load(x, SLOPE) * steps
     behind = select(less(broadcast(BEHIND), fallen), broadcast(1.0), zero())
     if any_lane(less(zero(), behind)):
-        look(left, a, right, b, room, done, behind)
+        look(left, a, right, b, workspace, done, behind)
 
 
 @kernel
-def look(left, a, right, b, room, done, chosen):
+def look(left, a, right, b, workspace, done, chosen):
     """Mark as lost the chosen lanes where products that vanished since they were last looked at may come to matter.
 
     What vanishes in a step is below 2^-1022 of about the largest sum that there may have been. It does not matter if
     all entries of φ that can be reached are far above that: then each of them has incomparably more from elsewhere, now
     and after all steps to come. e stands at left[a], e′ at right[b], and ones for what can be reached behind.
     """
-    x, one, low = room.numbers, broadcast(1.0), zero()
-    s = total(room, room.phi)
+    x, one, low = workspace.numbers, broadcast(1.0), zero()
+    s = total(workspace, workspace.phi)
     floor = s * broadcast(FAINT)
-    for i in range(room.rows):
-        p = broadcast(element(left, a + 3 * room.rows + i))
-        for at in range(0, room.width, W):
-            here = i * room.width + at
-            needed = p * load(right, b + 3 * room.width + at) * load(x, room.psi + here)
+    for i in range(workspace.rows):
+        p = broadcast(element(left, a + 3 * workspace.rows + i))
+        for at in range(0, workspace.width, W):
+            here = i * workspace.width + at
+            needed = p * load(right, b + 3 * workspace.width + at) * load(x, workspace.psi + here)
             faint = select(less(zero(), needed), one, low)
-            low = select(less(load(x, room.phi + here), floor), faint, low)
-    low = low if room.lanes else spread(low, x, SPARE)
+            low = select(less(load(x, workspace.phi + here), floor), faint, low)
+    low = low if workspace.lanes else spread(low, x, SPARE)
     store(x, LOST, select(less(zero(), low * chosen), one, load(x, LOST)))
     fresh = less(zero(), chosen)
     reached = load(x, LEVEL) + load(x, SLOPE) * (broadcast(float(done)) - load(x, SEEN))
@@ -208,11 +208,11 @@ def look(left, a, right, b, room, done, chosen):
 
 
 @kernel
-def judge(left, a, right, b, room, done):
+def judge(left, a, right, b, workspace, done):
     """Have the lanes done again whose results are weak and where something was lost."""
-    x = room.numbers
+    x = workspace.numbers
     weak = load(x, WEAK)
     if any_lane(less(zero(), weak)):
-        look(left, a, right, b, room, done, weak)
+        look(left, a, right, b, workspace, done, weak)
         store(x, REDO, maximum(load(x, REDO), load(x, LOST) * weak))
         store(x, WEAK, zero())

@@ -84,7 +84,7 @@ def _fetch_tiles(table, row, column, psi, at):
 
 @kernel
 def spread(v, a, spare):
-    """Return the largest of eight numbers in all lanes; there is room for a vector at a[spare]."""
+    """Return the largest of eight numbers in all lanes; a[spare] is workspace for a vector."""
     store(a, spare, v)
     top = element(a, spare)
     for k in range(1, W):
@@ -94,7 +94,7 @@ def spread(v, a, spare):
 
 @kernel
 def largest(psi, first, size, lanes, a, spare):
-    """Return the largest vector of ψ, of all lanes where these belong to one model; a[spare] has room for a vector."""
+    """Return the largest vector of ψ, of all lanes where these belong to one model; a[spare] is for workspace."""
     last = first + size - W
     # Two do not wait for each other.
     top, other = load(psi, first), load(psi, last)

@@ -94,20 +94,20 @@ def tile_of(rows: int, columns: int, lanes: bool) -> Whole | Lanes | Tiles:
 
 
 @kernel
-def total(room, first):
+def total(workspace, first):
     """Return the sum of the vectors of φ, or what else starts there, over all lanes where these belong to one model."""
     # Four sums do not wait for each other.
     s0, s1, s2, s3 = zero(), zero(), zero(), zero()
-    last = first + room.rows * room.width
+    last = first + workspace.rows * workspace.width
     for at in range(first, last - 3 * W, 4 * W):
-        s0 = s0 + load(room.numbers, at)
-        s1 = s1 + load(room.numbers, at + W)
-        s2 = s2 + load(room.numbers, at + 2 * W)
-        s3 = s3 + load(room.numbers, at + 3 * W)
+        s0 = s0 + load(workspace.numbers, at)
+        s1 = s1 + load(workspace.numbers, at + W)
+        s2 = s2 + load(workspace.numbers, at + 2 * W)
+        s3 = s3 + load(workspace.numbers, at + 3 * W)
     for at in range(last - (last - first) % (4 * W), last, W):
-        s0 = s0 + load(room.numbers, at)
+        s0 = s0 + load(workspace.numbers, at)
     s = (s0 + s1) + (s2 + s3)
-    return s if room.lanes else broadcast(horizontal_sum(s))
+    return s if workspace.lanes else broadcast(horizontal_sum(s))
 
 
 @kernel
@@ -117,24 +117,24 @@ def is_far(s):
 
 
 @kernel
-def do_again(room, gone):
+def do_again(workspace, gone):
     """Mark the lanes where everything may have vanished, unless their results stand."""
-    undone = broadcast(1.0) - load(room.numbers, DONE)
-    marks = load(room.numbers, REDO)
-    store(room.numbers, REDO, select(gone, maximum(undone, marks), marks))
+    undone = broadcast(1.0) - load(workspace.numbers, DONE)
+    marks = load(workspace.numbers, REDO)
+    store(workspace.numbers, REDO, select(gone, maximum(undone, marks), marks))
 
 
 @kernel
-def rescale(room, s):
+def rescale(workspace, s):
     """Divide φ by the power of two in its sum s, in the lanes where that is far from one."""
-    a = room.numbers
+    a = workspace.numbers
     far = select(less(s, broadcast(SMALL)), s, broadcast(1.0))
     far = select(less(broadcast(LARGE), s), s, far)
     gone = less(far, broadcast(VANISHED))
     power = select(gone, broadcast(1.0), power_of_two(far))
-    for at in range(room.phi, room.phi + room.rows * room.width, W):
+    for at in range(workspace.phi, workspace.phi + workspace.rows * workspace.width, W):
         store(a, at, load(a, at) * (broadcast(1.0) / power))
-    do_again(room, gone)
+    do_again(workspace, gone)
     store(a, SPARE, power)
     for k in range(W):
         a[EXPONENT + k] += math.frexp(a[SPARE + k])[1] - 1
@@ -148,12 +148,14 @@ def copy(a, first, b, to, size):
 
 
 @kernel
-def multiply(left, a, right, b, count, room, by, out, tile):
-    """Set (n, columns, 8) at ``out`` to Σ_s left[a + s n + i] right[b + s width + j] over so many rows s.
+def multiply(left, a, right, b, count, workspace, places, tile):
+    """Set (n, columns, 8) to Σ_s left[a + s n + i] right[b + s width + j] over so many rows s.
 
-    It is multiplied by what stands at ``by``, unless that is negative.
+    ``places`` are two offsets into the numbers of the workspace: of a factor of the result, negative where there is
+    none, and of the result.
     """
-    rows, columns, n, width = tile.rows, tile.columns, room.rows, room.width
+    by, out = places
+    rows, columns, n, width = tile.rows, tile.columns, workspace.rows, workspace.width
     for row in range(0, n, len(rows)):
         i = min(row, n - len(rows))
         for column in range(0, width, len(columns) * W):
@@ -163,40 +165,40 @@ def multiply(left, a, right, b, count, room, by, out, tile):
                 x = add_numbers(x, rows, left, a + s * n + i, 1, right, b + s * width + c)
             at = i * width + c
             if by >= 0:
-                x = multiply_tile(x, rows, room.numbers, by + at, width)
-            store_tile(room.numbers, out + at, width, rows, x)
+                x = multiply_tile(x, rows, workspace.numbers, by + at, width)
+            store_tile(workspace.numbers, out + at, width, rows, x)
 
 
-def _advance_whole(left, a, right, b, room, span, kept, tile):
+def _advance_whole(left, a, right, b, workspace, span, kept, tile):
     """Take the steps with all of φ in registers."""
-    rows, columns, width = tile.rows, tile.columns, room.width
-    numbers, phi, psi = room.numbers, room.phi, room.psi
+    rows, columns, width = tile.rows, tile.columns, workspace.width
+    numbers, phi, psi = workspace.numbers, workspace.phi, workspace.psi
     x = load_tile(rows, columns, numbers, phi)
     for step in range(span):
         if step % RESCALE == 0:
             t = sum_tile(x)
             if is_far(t):
                 store_tile(numbers, phi, width, rows, x)
-                rescale(room, t)
+                rescale(workspace, t)
                 x = load_tile(rows, columns, numbers, phi)
         if kept and step == span - 1:
-            store_tile(numbers, room.old, width, rows, x)
+            store_tile(numbers, workspace.old, width, rows, x)
         y = from_right(from_left(x, rows, left, a), rows, right, b)
         x = multiply_tile(y, rows, numbers, psi, width)
     store_tile(numbers, phi, width, rows, x)
 
 
-def _advance_tiled(left, a, right, b, room, span, kept, tile):
+def _advance_tiled(left, a, right, b, workspace, span, kept, tile):
     """Take the steps tile by tile."""
-    rows, columns, n, width = tile.rows, tile.columns, room.rows, room.width
-    wide, numbers, phi, psi, half = width // W, room.numbers, room.phi, room.psi, room.half
+    rows, columns, n, width = tile.rows, tile.columns, workspace.rows, workspace.width
+    wide, numbers, phi, psi, half = width // W, workspace.numbers, workspace.phi, workspace.psi, workspace.half
     for step in range(span):
         if step % RESCALE == 0:
-            t = total(room, phi)
+            t = total(workspace, phi)
             if is_far(t):
-                rescale(room, t)
+                rescale(workspace, t)
         if kept and step == span - 1:
-            copy(numbers, phi, numbers, room.old, n * width)
+            copy(numbers, phi, numbers, workspace.old, n * width)
         for row in range(0, n, len(rows)):
             i = min(row, n - len(rows))
             for column in range(0, wide, len(columns)):
@@ -211,7 +213,7 @@ def _advance_tiled(left, a, right, b, room, span, kept, tile):
                 c = min(column, wide - len(columns)) * W
                 at = i * width + c
                 x = zeros(rows, columns)
-                for s in range(room.states):
+                for s in range(workspace.states):
                     x = add_state(x, tile, numbers, half + i * width, s, width, right, b + s * width + c)
                 store_tile(numbers, phi + at, width, rows, multiply_tile(x, rows, numbers, psi + at, width))
 
@@ -223,6 +225,7 @@ def add_state(x, tile, p, j, s, step, a, i):
 
 @overload(add_state, inline="always")
 def _add_state_compiled(x, tile, p, j, s, step, a, i):
+    """Choose what is compiled in place of add_state, by the type of the tile."""
     return _ADDS[tile.instance_class]
 
 
@@ -238,11 +241,12 @@ _ADDS: dict[Any, Any] = {Lanes: _add_vectors, Tiles: _add_numbers}
 _STEPS: dict[Any, Any] = {Whole: _advance_whole, Lanes: _advance_tiled, Tiles: _advance_tiled}
 
 
-def advance(left, a, right, b, room, span, kept, tile):
+def advance(left, a, right, b, workspace, span, kept, tile):
     """Take so many steps; φ of the last but one may be kept; A stands at left[a], A′ at right[b]."""
-    _STEPS[type(tile)](left, a, right, b, room, span, kept, tile)
+    _STEPS[type(tile)](left, a, right, b, workspace, span, kept, tile)
 
 
 @overload(advance, jit_options=UNCACHED)
-def _advance_compiled(left, a, right, b, room, span, kept, tile):
+def _advance_compiled(left, a, right, b, workspace, span, kept, tile):
+    """Choose what is compiled in place of advance, by the type of the tile."""
     return _STEPS[tile.instance_class]

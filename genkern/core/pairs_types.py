@@ -44,7 +44,7 @@ class Table(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Where the recursion of one item takes place: a flat array, aligned to 64 bytes, and places in it."""
+    """Workspace of the recursion of one item: a flat buffer, aligned to 64 bytes, and offsets into it."""
 
     numbers: Floats
     psi: int  # n rows of ``width`` numbers, as the next three
@@ -55,10 +55,10 @@ class Room(NamedTuple):
     width: int
     states: int  # m
     lanes: bool  # a vector holds eight models, or eight states of one
-    nowhere: int  # -1, in place of one of the above; a literal would be compiled for by itself
+    nowhere: int  # -1, in place of an offset: an int64, as Numba compiles callees once more for a literal
 
 
-# Places of vectors in a room; the first three come with ψ
+# Offsets of vectors in a workspace; the first three come with ψ
 SHIFT = 0  # logarithm taken out of ψ, to be added once an observation
 UNIT = 1 * W  # what ψ was multiplied by
 LOST = 2 * W  # 1 where an entry of ψ vanished by that
@@ -82,13 +82,13 @@ ARRAYS = 16 * W
 def aligned(*shape: int) -> Floats:
     """Return an uninitialised array of doubles that starts at a multiple of 64 bytes."""
     size = math.prod(shape)
-    room = np.empty(size + 8)
-    first = -room.__array_interface__["data"][0] % 64 // 8  # faster than by ctypes
-    return room[first : first + size].reshape(shape)
+    buffer = np.empty(size + 8)
+    first = -buffer.__array_interface__["data"][0] % 64 // 8  # faster than by ctypes
+    return buffer[first : first + size].reshape(shape)
 
 
-def new_room(n: int, m: int, lanes: bool) -> Room:
-    """Return the room for φ of n by m states."""
+def new_workspace(n: int, m: int, lanes: bool) -> Room:
+    """Return a workspace for φ of n by m states."""
     width = m * W if lanes else padded(m)
     psi, phi, half, old, last = (ARRAYS + k * n * width for k in range(5))
     return Room(aligned(last), psi, phi, half, old, rows=n, width=width, states=m, lanes=lanes, nowhere=-1)

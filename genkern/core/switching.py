@@ -53,12 +53,12 @@ def enumerate_paths(
     masses = np.empty((len(offsets) - 1, 2))
 
     def task(members: Ints) -> None:
-        data, tree, room = (regimes, values, offsets), tree_of(deepest, n, d), buffers(n, d)
-        rooms = room, counts_of(n, d)
+        data, tree, workspace = (regimes, values, offsets), tree_of(deepest, n, d), buffers(n, d)
+        workspaces = workspace, counts_of(n, d)
         with np.errstate(all="ignore"):
-            walk_objects_down(data, members, tree, rooms, masses, sums.failed, sums.lost)
+            walk_objects_down(data, members, tree, workspaces, masses, sums.failed, sums.lost)
             if derivatives:
-                walk_objects_up(data, members, tree, (room, work_of(n, d)), masses, sums)
+                walk_objects_up(data, members, tree, (workspace, work_of(n, d)), masses, sums)
 
     over_objects(task, len(offsets) - 1, n_jobs)
     sums.log_prob[:] = masses.sum(axis=1)
@@ -81,27 +81,29 @@ def over_objects(task: Callable[[Ints], None], objects: int, n_jobs: int | None)
 
 
 @kernel
-def walk_objects_down(data, members, tree, rooms, masses, failed, lost):
+def walk_objects_down(data, members, tree, workspaces, masses, failed, lost):
     """Fill log-likelihoods of some members, as two summands in masses (n_objects, 2), where they failed, and counts."""
     regimes, values, offsets = data
     for i in members:
         p = i if len(regimes.start) > 1 else 0
-        masses[i] = walk_down(regimes, p, values[offsets[i] : offsets[i + 1]], tree, rooms, failed[i : i + 1], lost[i])
+        masses[i] = walk_down(
+            regimes, p, values[offsets[i] : offsets[i + 1]], tree, workspaces, failed[i : i + 1], lost[i]
+        )
 
 
 @kernel
-def walk_objects_up(data, members, tree, rooms, masses, sums):
+def walk_objects_up(data, members, tree, workspaces, masses, sums):
     """Fill the other rows of some members, whose log-likelihoods are there."""
     regimes, values, offsets = data
     for i in members:
         p = i if len(regimes.start) > 1 else 0
         if sums.failed[i] < 0:
             x = values[offsets[i] : offsets[i + 1]]
-            walk_up(regimes, (p, i, offsets[i]), x, (masses[i, 0], masses[i, 1]), tree, rooms, sums)
+            walk_up(regimes, (p, i, offsets[i]), x, (masses[i, 0], masses[i, 1]), tree, workspaces, sums)
 
 
 @kernel
-def walk_down(regimes, p, x, tree, rooms, failed, lost):
+def walk_down(regimes, p, x, tree, workspaces, failed, lost):
     """Return the log of the summed weights of all leaves, as that of the largest and the rest, which are to be added.
 
     It is NaN if an innovation covariance is singular, at the step ``failed``. The sum has too few digits to divide by.
@@ -116,7 +118,7 @@ def walk_down(regimes, p, x, tree, rooms, failed, lost):
         if tree.path[depth] == count:
             depth -= 1
             continue
-        found = _enter(regimes, p, x, depth, tree, *rooms)
+        found = _enter(regimes, p, x, depth, tree, *workspaces)
         if found != PRUNED and tree.zeros[depth] == 0:
             for kind in range(2):
                 lost[kind] = max(lost[kind], tree.most[depth, kind])
@@ -139,13 +141,13 @@ def walk_down(regimes, p, x, tree, rooms, failed, lost):
 
 
 @kernel
-def walk_up(regimes, place, x, total, tree, rooms, sums):
+def walk_up(regimes, place, x, total, tree, workspaces, sums):
     """Add to the sums of object ``place[1]``, whose model is ``place[0]`` and whose first position ``place[2]``.
 
     Paths with one step of probability zero are walked for the derivative by that probability, which is not zero.
     """
     length, count = len(x), regimes.start.shape[1]
-    room, work = rooms
+    workspace, work = workspaces
     depth = np.int64(0)  # a plain zero would be compiled for as a constant
     tree.path[0] = -1
     while depth >= 0:
@@ -156,9 +158,9 @@ def walk_up(regimes, place, x, total, tree, rooms, sums):
                 go_back(regimes, place, depth, tree, work, sums)
             continue
         # Where no path is possible, a covariance may be singular: x has no density to lose there.
-        if _enter(regimes, place[0], x, depth, tree, room, None) != NODE:
+        if _enter(regimes, place[0], x, depth, tree, workspace, None) != NODE:
             continue
-        _keep_update(depth, tree, room)
+        _keep_update(depth, tree, workspace)
         if depth < length - 1:
             depth += 1
             tree.path[depth] = -1
@@ -172,13 +174,13 @@ def walk_up(regimes, place, x, total, tree, rooms, sums):
 
 
 @kernel
-def _enter(regimes, p, x, t, tree, room, counts):
+def _enter(regimes, p, x, t, tree, workspace, counts):
     """Fill the belief and the log weight of the node of regime path[t] at depth t; zero probabilities are left out.
 
     With counts (or None) also what it has lost.
     """
     k = tree.path[t]
-    n = len(room.vector)
+    n = len(workspace.vector)
     probability = regimes.start[p, k] if t == 0 else regimes.transitions[p, tree.path[t - 1], k]
     zeros = (1 if probability == 0.0 else 0) + (tree.zeros[t - 1] if t > 0 else 0)
     if zeros > 1:
@@ -192,18 +194,18 @@ def _enter(regimes, p, x, t, tree, room, counts):
         copy(tree.cov[t - 1], cov)
         for i in range(n):
             mean[i] = tree.mean[t - 1, i]
-        predict(regimes.A[p, k], regimes.Q[p, k], mean, cov, room)
-    gap = relative(x[t], regimes.offset[p, k], room.gap)
+        predict(regimes.A[p, k], regimes.Q[p, k], mean, cov, workspace)
+    gap = relative(x[t], regimes.offset[p, k], workspace.gap)
     tree.zeros[t] = zeros
     if counts is None:
-        density = update(regimes.C[p, k], regimes.R[p, k], gap, mean, cov, room)
+        density = update(regimes.C[p, k], regimes.R[p, k], gap, mean, cov, workspace)
     else:
         if t == 0:
             begin(counts)
         else:
             recall(counts, tree.errors[t - 1], tree.most[t - 1])
             carry(regimes.A[p, k], counts)
-        density = counted_update(regimes.C[p, k], regimes.R[p, k], gap, mean, cov, room, counts)
+        density = counted_update(regimes.C[p, k], regimes.R[p, k], gap, mean, cov, workspace, counts)
         leave(counts, tree.errors[t], tree.most[t])
     if np.isnan(density):
         return SINGULAR if zeros == 0 else PRUNED
@@ -214,16 +216,16 @@ def _enter(regimes, p, x, t, tree, room, counts):
 
 
 @kernel
-def _keep_update(t, tree, room):
+def _keep_update(t, tree, workspace):
     """Store what the way back needs of the update at depth t, and begin its sums from below."""
-    n, d = room.gain.shape
-    copy(room.gain, tree.gain[t])
+    n, d = workspace.gain.shape
+    copy(workspace.gain, tree.gain[t])
     for a in range(d):
-        tree.score[t, a] = room.score[a]
+        tree.score[t, a] = workspace.score[a]
         for b in range(d):
             entry = 0.0
             for c in range(d):
-                entry += room.root[c, a] * room.root[c, b]
+                entry += workspace.root[c, a] * workspace.root[c, b]
             tree.inverse[t, a, b] = entry
     tree.mass[t] = 0.0
     for i in range(n):

@@ -43,14 +43,14 @@ def collapsed_regimes(regimes: Regimes, values: Floats, offsets: Ints, n_jobs: i
 
 
 @kernel
-def for_objects(regimes, values, offsets, members, merged, room, gamma):
+def for_objects(regimes, values, offsets, members, merged, workspace, gamma):
     """Fill the rows of some members: filtered probabilities on the way forth, smoothed ones on the way back."""
     S = gamma.shape[1]
     for i in members:
         p = i if len(regimes.start) > 1 else 0
         first, last = offsets[i], offsets[i + 1] - 1
         for row in range(first, last + 1):
-            _step(regimes, p, values[row], row - first, gamma[row - 1 if row > first else row], merged, room)
+            _step(regimes, p, values[row], row - first, gamma[row - 1 if row > first else row], merged, workspace)
             _fill_shares(merged.weight, gamma[row])
         for row in range(last - 1, first - 1, -1):
             for k in range(S):
@@ -68,7 +68,7 @@ def for_objects(regimes, values, offsets, members, merged, room, gamma):
 
 
 @kernel
-def _step(regimes, p, x, t, before, merged, room):
+def _step(regimes, p, x, t, before, merged, workspace):
     """Replace the Gaussians of all regimes by the next, and the log weights; ``before`` (S,) are the last shares."""
     S, n = merged.mean.shape[1:]
     for k in range(S):
@@ -80,9 +80,9 @@ def _step(regimes, p, x, t, before, merged, room):
                 mean[a] = regimes.mean[p, k, a]
         else:
             total = _mix(regimes.transitions[p, :, k], before, merged, mean, cov)
-            predict(regimes.A[p, k], regimes.Q[p, k], mean, cov, room)
-        gap = relative(x, regimes.offset[p, k], room.gap)
-        density = update(regimes.C[p, k], regimes.R[p, k], gap, mean, cov, room)
+            predict(regimes.A[p, k], regimes.Q[p, k], mean, cov, workspace)
+        gap = relative(x, regimes.offset[p, k], workspace.gap)
+        density = update(regimes.C[p, k], regimes.R[p, k], gap, mean, cov, workspace)
         merged.weight[k] = density + np.log(total)
     for k in range(S):
         copy(merged.cov[1, k], merged.cov[0, k])

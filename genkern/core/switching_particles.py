@@ -55,15 +55,15 @@ def filter_runs(
         # rounding may let systematic resampling keep one more than it should
         clouds = cloud_of(particles + 1, n), cloud_of((particles + 1) * S, n)
         with np.errstate(all="ignore"):
-            data, rooms = (regimes, values, offsets), (buffers(n, d), counts_of(n, d))
-            filter_objects(data, members, particles, uniforms, clouds, rooms, logs, (failed, lost))
+            data, workspaces = (regimes, values, offsets), (buffers(n, d), counts_of(n, d))
+            filter_objects(data, members, particles, uniforms, clouds, workspaces, logs, (failed, lost))
 
     over_objects(task, objects, n_jobs)
     return logs, failed, lost
 
 
 def cloud_of(size: int, n: int) -> Cloud:
-    """Return room for so many particles."""
+    """Return buffers for so many particles."""
     return Cloud(
         np.zeros(size),
         np.zeros(size, np.int64),
@@ -72,7 +72,7 @@ def cloud_of(size: int, n: int) -> Cloud:
 
 
 @kernel
-def filter_objects(data, members, particles, uniforms, clouds, rooms, logs, faults):
+def filter_objects(data, members, particles, uniforms, clouds, workspaces, logs, faults):
     """Fill the rows of some members, run by run."""
     regimes, values, offsets = data
     here, ahead = clouds
@@ -82,7 +82,7 @@ def filter_objects(data, members, particles, uniforms, clouds, rooms, logs, faul
         for run in range(uniforms.shape[1]):
             total, alive = 0.0, np.int64(0)  # a plain zero would be compiled for as a constant
             for t in range(length):
-                alive = _continue(regimes, values[first + t], t, alive, clouds, rooms, lost[i])
+                alive = _continue(regimes, values[first + t], t, alive, clouds, workspaces, lost[i])
                 if alive < 0:
                     failed[i] = t
                     break
@@ -94,13 +94,13 @@ def filter_objects(data, members, particles, uniforms, clouds, rooms, logs, faul
 
 
 @kernel
-def _continue(regimes, x, t, alive, clouds, rooms, lost):
+def _continue(regimes, x, t, alive, clouds, workspaces, lost):
     """Fill ``ahead`` with all continuations of the particles, log weights included; return their number, -1: singular.
 
     At t = 0 they are the first regimes. ``lost`` (2,) takes what particles have lost.
     """
     here, ahead = clouds
-    room, counts = rooms
+    workspace, counts = workspaces
     n, S = here.mean.shape[1], regimes.start.shape[1]
     count = 0
     for i in range(alive if t > 0 else 1):
@@ -113,13 +113,13 @@ def _continue(regimes, x, t, alive, clouds, rooms, lost):
             for j in range(n):
                 mean[j] = here.mean[i, j] if t > 0 else regimes.mean[0, k, j]
             if t > 0:
-                predict(regimes.A[0, k], regimes.Q[0, k], mean, cov, room)
+                predict(regimes.A[0, k], regimes.Q[0, k], mean, cov, workspace)
                 recall(counts, here.errors[i], here.most[i])
                 carry(regimes.A[0, k], counts)
             else:
                 begin(counts)
-            gap = relative(x, regimes.offset[0, k], room.gap)
-            density = counted_update(regimes.C[0, k], regimes.R[0, k], gap, mean, cov, room, counts)
+            gap = relative(x, regimes.offset[0, k], workspace.gap)
+            density = counted_update(regimes.C[0, k], regimes.R[0, k], gap, mean, cov, workspace, counts)
             leave(counts, ahead.errors[count], ahead.most[count])
             for kind in range(2):
                 lost[kind] = max(lost[kind], counts.most[kind])
