@@ -29,7 +29,7 @@ from genkern.progress import report
 from genkern.validation import check_int, check_number, check_option
 
 FAMILIES: dict[str, type[LeafEstimator]] = {**EMISSIONS, "mixture": MixtureEstimator}
-INITS = ("auto", "random", "segmental", "kmeans")
+INITS = ("auto", "random", "segmental", "kmeans", "viterbi", "gmm")
 FLOORS = ("min_covar", "relative_floor")
 
 
@@ -58,11 +58,13 @@ class HMMEstimator(EMEstimator):
     pseudocount : float, default=0.01
         Added to every allowed start, transition and stop count, and to symbol counts if ``emission`` is a name. What
         the structure or the zeros of an ``init`` forbid stays forbidden, whatever the pseudocount.
-    init : {"auto", "random", "segmental", "kmeans"} or HMM, default="auto"
+    init : {"auto", "random", "segmental", "kmeans", "viterbi", "gmm"} or HMM, default="auto"
         First guess. "segmental" cuts every sequence into n equal parts, "kmeans" clusters vectors, "random" assigns
-        at random. "auto" is segmental for left-right models, kmeans for vectors and random for symbols. An HMM also
-        says how many states there are, what they emit and whether sequences end; other parameters must not disagree;
-        in ``fit_each`` there may be one for each sequence, as a list or a stack.
+        at random. "viterbi" goes on from random emissions (left-right: from equal parts) by rounds of best paths and
+        models fitted to them; "gmm" has the components of a Gaussian mixture for states. "auto" is segmental for
+        left-right models, kmeans for vectors and random for symbols. An HMM also says how many states there are, what
+        they emit and whether sequences end; other parameters must not disagree; in ``fit_each`` there may be one for
+        each sequence, as a list or a stack.
     structure : {"ergodic", "left-right"}, default="ergodic"
         Left-right models start in state 0 and stay or go on by one.
     ending : {None, "stop", "end"}, default=None
@@ -381,8 +383,8 @@ class HMMEstimator(EMEstimator):
             return HMM._restore(*{**fields, "emissions": emission.raised(model.emissions)}.values())
         init = self.init
         numeric = plan.packed.alphabet is None
-        if init == "kmeans" and not numeric:
-            raise ValueError("HMMEstimator: init='kmeans' needs vectors. Got symbols; use 'segmental' or 'random'.")
+        if init in ("kmeans", "gmm") and not numeric:
+            raise ValueError(f"HMMEstimator: init={init!r} needs vectors. Got symbols; use 'segmental' or 'random'.")
         if init == "auto":
             init = "segmental" if self.structure == "left-right" else "kmeans" if numeric else "random"
         return first_guess(plan, emission, init, self.ending)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
+from genkern.core import hmm as core
 from genkern.models.estimator import LeafEstimator, one_hot
+from genkern.models.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm import HMM
+from genkern.models.mixture_estimator import MixtureEstimator
 from genkern.models.mixture_start import ROUNDS, cluster, divide, soften
-from genkern.models.streams import Keys, derive, uniforms
+from genkern.models.streams import LARGEST_SEED, Keys, derive, uniforms
 from genkern.models.value import Value
 from genkern.models.weights import counted, point_weights
 from genkern.objects import Packed
 from genkern.validation import Floats
 
+SEGMENTATIONS = 10  # rounds of best paths and models fitted to them
 EMISSION_SALT = 1  # emissions draw from another stream than the chain
 SMOOTHING = 1.0  # added to every transition counted between labels: a first guess must not forbid anything
 
@@ -100,23 +107,35 @@ def _form(value: Any) -> Any:
 
 def first_guess(plan: Plan, emission: LeafEstimator, init: str, ending: str | None) -> HMM:
     """Return the HMM (or stack of own HMMs) from which EM starts; labels, if there are any, tell more than ``init``."""
-    labels = plan.labels
-    if labels is None and init != "random":
-        labels = _segments(plan) if init == "segmental" else _clusters(plan, emission)
-    start_mask, step_mask = allowed(plan.structure, plan.n)
     if plan.labels is not None:
-        start, steps = _labelled_chain(plan, labels, start_mask, step_mask)
-        emissions = emission.guess(plan.packed, _known_shares(plan, emission) * counted(plan.packed), plan.own)
-    elif labels is None:
-        start, steps = _random_chain(plan, start_mask, step_mask)
-        emissions = _random_emissions(plan, emission)
-    else:
-        start, steps = _labelled_chain(plan, labels, start_mask, step_mask)
-        shares = one_hot(labels, plan.n) if init == "segmental" else _softened(plan, emission, labels)
-        emissions = emission.guess(plan.packed, shares * counted(plan.packed), plan.own)
-    lengths = (
-        plan.packed.lengths if plan.own else np.array([np.average(plan.packed.lengths, weights=plan.packed.weights)])
-    )
+        return _labelled(plan, plan.labels, _known_shares(plan, emission), emission, ending)
+    if init == "viterbi":
+        return _segmented(plan, emission, ending)
+    if init == "random":
+        return _completed(plan, _random_chain(plan), _random_emissions(plan, emission), ending)
+    if init == "segmental":
+        labels = _segments(plan)
+        return _labelled(plan, labels, one_hot(labels, plan.n), emission, ending)
+    if init == "gmm":
+        shares = _mixture_shares(plan)
+        return _labelled(plan, shares.argmax(axis=1), shares, emission, ending)
+    labels = _clusters(plan, emission)
+    return _labelled(plan, labels, _softened(plan, emission, labels), emission, ending)
+
+
+def _labelled(
+    plan: Plan, labels: NDArray[np.int64], shares: Floats, emission: LeafEstimator, ending: str | None
+) -> HMM:
+    """Return the model of counted steps between labels and of emissions fitted to shares (N, n) of states in points."""
+    emissions = emission.guess(plan.packed, shares * counted(plan.packed), plan.own)
+    return _completed(plan, _labelled_chain(plan, labels), emissions, ending)
+
+
+def _completed(plan: Plan, chain: tuple[Floats, Floats], emissions: Any, ending: str | None) -> HMM:
+    """Return the model of a chain and emissions, with equal end weights or a probability to stop, if asked."""
+    start, steps = chain
+    lengths = plan.packed.lengths
+    lengths = lengths if plan.own else np.array([np.average(lengths, weights=plan.packed.weights)])
     shape = (*plan.batch, plan.n)
     end = stop = None
     if ending == "end":
@@ -125,6 +144,49 @@ def first_guess(plan: Plan, emission: LeafEstimator, init: str, ending: str | No
         stop = np.broadcast_to(1.0 / (1.0 + lengths)[:, None], (len(lengths), plan.n)).reshape(shape)
         steps = steps * (1.0 - stop[..., None])
     return HMM(start, steps, emissions, end=end, stop=stop)
+
+
+def _segmented(plan: Plan, emission: LeafEstimator, ending: str | None) -> HMM:
+    """Return the model after rounds of segmental k-means: best paths, and the model fitted to them.
+
+    Of left-right models the first paths are equal segments; else the first model has equal start and transition
+    probabilities and random emissions, as that of Mehta & Gray (2010). Objects that are stable stay so, whatever the
+    others do.
+
+    References
+    ----------
+    Juang & Rabiner (1990), The segmental k-means algorithm for estimating parameters of hidden Markov models.
+    Mehta & Gray (2010), Generative and latent mean map kernels, experiments on sequence data.
+    """
+    if plan.structure == "left-right":
+        model = first_guess(plan, emission, "segmental", ending)
+    else:
+        even = _normalised(plan, np.zeros((len(plan.keys), plan.n)), np.zeros((len(plan.keys), plan.n, plan.n)))
+        model = _completed(plan, even, _random_emissions(plan, emission), ending)
+    paths = np.empty(0, np.int64)
+    for _ in range(SEGMENTATIONS):
+        before, evidence = paths, model.emissions.evidence(plan.packed)
+        paths = core.viterbi(model.chains(), evidence, plan.packed.offsets)[0].astype(np.int64)
+        if np.array_equal(paths, before):
+            break
+        model = _labelled(plan, paths, one_hot(paths, plan.n), emission, ending)
+    return model
+
+
+def _mixture_shares(plan: Plan) -> Floats:
+    """Return the posteriors (N, n) of the components of a Gaussian mixture fitted to the points of each model.
+
+    As in Carli, Bicego, Baldo & Murino (2010), Nonlinear mappings for generative kernels on latent variable models,
+    section IV. There are no more components than points.
+    """
+    shares = np.zeros((plan.packed.n_points, plan.n))
+    for key, (first, last) in zip(plan.keys, itertools.pairwise(plan.groups.tolist())):
+        points = plan.packed.values[first:last]
+        k, seed = min(plan.n, last - first), int(key) % (LARGEST_SEED + 1)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # of a start that EM goes on from
+            mixture = MixtureEstimator(k, GaussianEstimator(), random_state=seed).fit([points]).model_
+        shares[first:last, :k] = mixture.posterior([points])[0]
+    return shares
 
 
 def _segments(plan: Plan) -> NDArray[np.int64]:
@@ -160,9 +222,7 @@ def _known_shares(plan: Plan, emission: LeafEstimator) -> Floats:
     return np.asarray(shares + 1.0 / len(shares))
 
 
-def _labelled_chain(
-    plan: Plan, labels: NDArray[np.int64], start_mask: Floats, step_mask: Floats
-) -> tuple[Floats, Floats]:
+def _labelled_chain(plan: Plan, labels: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Return start (batch, n) and transitions (batch, n, n) from smoothed counts of labels; -1 counts for nothing."""
     n, packed = plan.n, plan.packed
     owner = np.arange(packed.n_objects) if plan.own else np.zeros(packed.n_objects, np.int64)
@@ -178,18 +238,18 @@ def _labelled_chain(
     here = np.flatnonzero(inside)
     cells = (np.repeat(owner, packed.lengths)[here] * n + labels[here - 1]) * n + labels[here]
     steps = np.bincount(cells, None if often is None else often[here], rows * n * n).reshape(rows, n, n)
-    return _normalised(plan, first, steps, start_mask, step_mask)
+    return _normalised(plan, first, steps)
 
 
-def _random_chain(plan: Plan, start_mask: Floats, step_mask: Floats) -> tuple[Floats, Floats]:
+def _random_chain(plan: Plan) -> tuple[Floats, Floats]:
     """Return random start and transitions (flat Dirichlet rows)."""
     exponential = -np.log1p(-plan.uniforms(plan.n + 1, plan.n))
-    return _normalised(plan, exponential[:, 0], exponential[:, 1:], start_mask, step_mask, smoothing=1e-3)
+    return _normalised(plan, exponential[:, 0], exponential[:, 1:], smoothing=1e-3)
 
 
-def _normalised(
-    plan: Plan, first: Any, steps: Any, start_mask: Floats, step_mask: Floats, smoothing: float = SMOOTHING
-) -> tuple[Floats, Floats]:
+def _normalised(plan: Plan, first: Any, steps: Any, smoothing: float = SMOOTHING) -> tuple[Floats, Floats]:
+    """Return smoothed counts (P, n) and (P, n, n) as probabilities of what the structure allows."""
+    start_mask, step_mask = allowed(plan.structure, plan.n)
     start = (first + smoothing) * start_mask
     rows = (steps + smoothing) * step_mask
     start = start / start.sum(axis=-1, keepdims=True)
