@@ -134,8 +134,8 @@ def _labelled(
 def _completed(plan: Plan, chain: tuple[Floats, Floats], emissions: Any, ending: str | None) -> HMM:
     """Return the model of a chain and emissions, with equal end weights or a probability to stop, if asked."""
     start, steps = chain
-    packed = plan.packed
-    lengths = packed.lengths if plan.own else np.array([np.average(packed.lengths, weights=packed.weights)])
+    lengths = plan.packed.lengths
+    lengths = lengths if plan.own else np.array([np.average(lengths, weights=plan.packed.weights)])
     shape = (*plan.batch, plan.n)
     end = stop = None
     if ending == "end":
