@@ -36,8 +36,16 @@ def filled(values: Floats, groups: NDArray[np.int64]) -> Floats:
     return np.where(seen, values, np.repeat(mean, np.diff(groups), axis=0))
 
 
-def soften(values: Floats, groups: NDArray[np.int64], labels: NDArray[np.int64], k: int) -> Floats:
+def soften(
+    values: Floats,
+    groups: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    k: int,
+    wanted: NDArray[np.bool_] | None = None,
+) -> Floats:
     r"""Return shares (N, k) of points in the clusters of their group, given labels; -1 is in none.
+
+    Only of the points that are ``wanted``, all those with a label among them; others have zeros.
 
     .. math:: r_{tj} \propto \exp \frac{- |x_t - c_j|^2}{2 s^2}, \qquad
        s^2 = \frac{\sum_t |x_t - c_{l_t}|^2}{n - k}
@@ -65,16 +73,26 @@ def soften(values: Floats, groups: NDArray[np.int64], labels: NDArray[np.int64],
         counts[:, j] = np.add.reduceat(inside, starts, dtype=np.float64)
         sums = np.add.reduceat(np.multiply(columns, inside.astype(np.float64), out=mine), starts, axis=1)
         centres[:, j] = (sums / np.maximum(counts[:, j], 1.0)).T
-    squares = squares_each(vectors, groups, centres)
-    own = np.where(labels >= 0, np.take_along_axis(squares, np.maximum(labels, 0)[:, None], axis=1)[:, 0], 0.0)
+    places = np.arange(len(labels)) if wanted is None else np.flatnonzero(wanted)
+    within = np.searchsorted(places, groups)
+    squares = squares_each(vectors if wanted is None else vectors[places], within, centres)
+    known, own = labels[places], np.zeros(len(labels))
+    own[places] = np.where(known >= 0, np.take_along_axis(squares, np.maximum(known, 0)[:, None], axis=1)[:, 0], 0.0)
     spare = counts.sum(axis=1) - (counts > 0).sum(axis=1)
-    mean = (np.add.reduceat(columns, starts, axis=1) / sizes).T
-    gaps = squares_each(vectors, groups, mean[:, None])[:, 0]
-    heat = np.where(spare > 0, np.add.reduceat(own, starts), np.add.reduceat(gaps, starts)) / np.maximum(spare, 1.0)
+    heat = np.add.reduceat(own, starts)
+    if not (spare > 0).all():
+        mean = (np.add.reduceat(columns, starts, axis=1) / sizes).T
+        gaps = squares_each(vectors, groups, mean[:, None])[:, 0]
+        heat = np.where(spare > 0, heat, np.add.reduceat(gaps, starts))
+    heat = heat / np.maximum(spare, 1.0)
     there = (counts > 0) | (counts.sum(axis=1, keepdims=True) == 0)  # without any label, all clusters are alike
-    exponents_each(squares, groups, there, heat)
-    shares = np.exp(squares, out=squares)
-    shares /= shares.sum(axis=1, keepdims=True)
+    exponents_each(squares, within, there, heat)
+    found = np.exp(squares, out=squares)
+    found /= found.sum(axis=1, keepdims=True)
+    if wanted is None:
+        return found
+    shares = np.zeros((len(labels), k))
+    shares[places] = found
     return shares
 
 
@@ -113,7 +131,8 @@ def divide(packed: Packed, weights: Floats, own: bool, k: int, keys: Keys, init:
         numbers = uniforms(derive(keys, member)[there][:, None], np.arange(k))
         labels = np.full(len(vectors), -1)
         labels[mine] = cluster(vectors[mine], places, k, numbers, ROUNDS[init])
-        shares[:, member] = weights[:, member, None] * soften(vectors, groups, labels, k)
+        share = weights[:, member]
+        shares[:, member] = share[:, None] * soften(vectors, groups, labels, k, None if share.all() else share > 0.0)
     return shares
 
 
