@@ -46,7 +46,7 @@ def changed(node):
         return node.operand
     elif isinstance(node, ast.If | ast.IfExp | ast.While) and not isinstance(node.test, ast.Compare):
         new.test = ast.UnaryOp(ast.Not(), node.test)
-    elif isinstance(node, ast.Return) and node.value is not None:
+    elif isinstance(node, ast.Return) and node.value is not None and ast.unparse(node.value) != "None":
         new.value = ast.Constant(None)
     elif isinstance(node, ast.Name) and node.id in NAMES:
         new.id = NAMES[node.id]
