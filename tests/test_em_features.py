@@ -179,3 +179,16 @@ def test_weights_are_kept_by_mixtures_inside_hmms():
     kept = g.HMMEstimator(2, g.MixtureEstimator(2, fixed=("weights",)), max_iter=5, tol=0.0).fit(X).model_
     np.testing.assert_array_equal(kept.emissions.weights, first.emissions.weights)
     assert not np.allclose(kept.emissions.components.mean, first.emissions.components.mean)
+
+
+def test_noise_is_that_about_the_fixed_dynamics():
+    """Expected squares of the noises under the kept parameters, by Fisher's identity: n Q + 2 Q (d/dQ) Q."""
+    statistics = LDS.statistics(SERIES).total()
+    steps, looks = statistics["counts"][0, 1:]
+    kept = g.LDSEstimator(2, fixed=("transition", "observation", "offset"), relative_floor=0.0).maximize(statistics)
+    for name, count in (("state_cov", steps), ("obs_cov", looks)):
+        old = np.asarray(getattr(LDS, name))
+        old = np.diag(old) if old.ndim == 1 else old
+        expected = old + 2.0 * old @ statistics[name][0] @ old / count
+        found = getattr(kept, name)
+        np.testing.assert_allclose(found, expected if found.ndim == 2 else np.diag(expected), rtol=1e-10)
