@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from genkern.embed.packing import allows_nan, check_estimator_of_models
 from genkern.models.base import Model
 from genkern.models.class_mixture import ClassMixture
 from genkern.models.estimator import ModelEstimator
@@ -159,3 +158,19 @@ def _by_label(table: Mapping[Any, Any], label: Any, what: str, who: str) -> Any:
 def takes_nan(estimator: Any) -> bool:
     """Say whether NaN may mean missing in what an estimator, a model or models of classes take."""
     return isinstance(estimator, Mapping) or allows_nan(estimator)
+
+
+def check_estimator_of_models(estimator: Any, who: str) -> ModelEstimator:
+    """Return the estimator if it fits models."""
+    if not isinstance(estimator, ModelEstimator):
+        raise TypeError(
+            f"{who}: 'estimator' must be an estimator of models, such as HMMEstimator(n_states=3). "
+            f"Got {type(estimator).__name__}."
+        )
+    return estimator
+
+
+def allows_nan(target: Any) -> bool:
+    """Say whether NaN may mean missing in what a model (always) or an estimator takes."""
+    tags = getattr(target, "__sklearn_tags__", None)
+    return tags is None or bool(tags().input_tags.allow_nan)

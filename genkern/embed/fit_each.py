@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from genkern.embed.base import ObjectTransformer
-from genkern.embed.packing import check_estimator_of_models
+from genkern.embed.class_models import check_estimator_of_models
 from genkern.objects import object_digests
 from genkern.store import Store, make_key
 from genkern.validation import begin_fit

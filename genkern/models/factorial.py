@@ -266,7 +266,7 @@ class FactorialHMM(Model):
         """
         self._require_single("information")
         sizes = np.asarray(lengths)
-        pairs, departures = self._expected_visits(sizes)
+        pairs, departures = passes.expected_visits(self, sizes)
         blocks: list[Information] = [simplex.row_information(start, 1.0, coordinates) for start in self.starts]
         for rows, visits in zip(self.transitions, np.split(departures, np.cumsum(self.n_states)[:-1])):
             blocks += simplex.information(rows, visits, coordinates)
@@ -274,22 +274,6 @@ class FactorialHMM(Model):
         blocks += [np.kron(pairs, np.asarray(mean) / sizes.mean()), spread]
         index = np.split(np.arange(sum(map(len, blocks))), np.cumsum([len(block) for block in blocks])[:-1])
         return list(zip(index, blocks, strict=True))
-
-    def _expected_visits(self, lengths: NDArray[Any]) -> tuple[Floats, Floats]:
-        """Return expected pairs of states (K, K) at one time, and departures (K,) from each, averaged over lengths."""
-        occupancy = list(self.starts)
-        total = sum(self.n_states)
-        pairs, departures = np.zeros((total, total)), np.zeros(total)
-        ends = np.cumsum(self.n_states)
-        for t in range(int(lengths.max())):
-            now = np.concatenate(occupancy)
-            both = np.outer(now, now)
-            for k, end in zip(self.n_states, ends):
-                both[end - k : end, end - k : end] = np.diag(now[end - k : end])
-            pairs += (lengths > t).mean() * both
-            departures += (lengths > t + 1).mean() * now
-            occupancy = [o @ rows for o, rows in zip(occupancy, self.transitions)]
-        return pairs, departures
 
     # --- parameters
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 
 from genkern.core import factorial as core
 from genkern.models.factorial_evidence import chains_of, moments, observe
@@ -72,3 +73,20 @@ def _parts(packed: Packed) -> list[slice]:
         parts.append(slice(first, last))
         first = last
     return parts
+
+
+def expected_visits(model: Any, lengths: NDArray[Any]) -> tuple[Floats, Floats]:
+    """Return expected pairs of states (K, K) at one time, and departures (K,) from each, averaged over lengths."""
+    occupancy = list(model.starts)
+    total = sum(model.n_states)
+    pairs, departures = np.zeros((total, total)), np.zeros(total)
+    ends = np.cumsum(model.n_states)
+    for t in range(int(lengths.max())):
+        now = np.concatenate(occupancy)
+        both = np.outer(now, now)
+        for k, end in zip(model.n_states, ends):
+            both[end - k : end, end - k : end] = np.diag(now[end - k : end])
+        pairs += (lengths > t).mean() * both
+        departures += (lengths > t + 1).mean() * now
+        occupancy = [o @ rows for o, rows in zip(occupancy, model.transitions)]
+    return pairs, departures

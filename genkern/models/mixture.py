@@ -16,7 +16,16 @@ from genkern.models.characteristic import Scaled, Waves
 from genkern.models.draws import draw_rows
 from genkern.models.leaf import Leaf, refuse_impossible
 from genkern.models.lean_information import Information
-from genkern.models.mixture_passes import PREFIX, Outcome, Slopes, component_blocks, expect, log_weights, parts_of
+from genkern.models.mixture_passes import (
+    PREFIX,
+    Outcome,
+    Slopes,
+    component_blocks,
+    expect,
+    filled_points,
+    log_weights,
+    parts_of,
+)
 from genkern.models.states import flat_rows
 from genkern.models.value import rebatch
 from genkern.objects import Packed
@@ -309,16 +318,7 @@ class Mixture(Leaf):
 
     def expected_points(self, packed: Packed) -> Floats | None:
         """Return E[x_t | member i, what is observed of x_t], (N, n, d); None if gaps cannot be filled in."""
-        gaps = np.isnan(packed.values).any(axis=1)
-        alone = Packed(packed.values[gaps], np.arange(gaps.sum() + 1))
-        filled = self.flat_components().expected_points(alone)
-        if filled is None:
-            return None
-        points = np.repeat(packed.values[:, None, :], self.shape[0], axis=1)
-        if gaps.any():
-            shares = self.weigh(alone, np.ones((alone.n_points, self.shape[0])), totals=False)["weights"] * self.weights
-            points[gaps] = (shares[..., None] * filled.reshape(*shares.shape, -1)).sum(axis=-2)
-        return points
+        return filled_points(self, packed)
 
     def beginning(self, length: int) -> Mixture:
         """Return the law of the first symbols of a window."""

@@ -207,3 +207,18 @@ def component_blocks(blocks: dict[str, Floats]) -> dict[str, Floats]:
         for name, block in blocks.items()
         if name.startswith(PREFIX)
     }
+
+
+def filled_points(mixture: Any, packed: Packed) -> Floats | None:
+    """Return points (N, n, d), with what is missing of them as n mixtures expect it; None if components cannot."""
+    gaps = np.isnan(packed.values).any(axis=1)
+    alone = Packed(packed.values[gaps], np.arange(gaps.sum() + 1))
+    filled = mixture.flat_components().expected_points(alone)
+    if filled is None:
+        return None
+    points = np.repeat(packed.values[:, None, :], mixture.shape[0], axis=1)
+    if gaps.any():
+        blocks = mixture.weigh(alone, np.ones((alone.n_points, mixture.shape[0])), totals=False)
+        shares = blocks["weights"] * mixture.weights
+        points[gaps] = (shares[..., None] * filled.reshape(*shares.shape, -1)).sum(axis=-2)
+    return points
