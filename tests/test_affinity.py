@@ -13,12 +13,12 @@ from affinity_cases import ELSEWHERE
 from numpy.testing import assert_allclose, assert_array_equal
 
 from genkern.affinities import Affinity, Expected, Jeffreys, PairError, Power, affinity, gaussian, hmm, resolvent
-from genkern.core import products
-from genkern.core.pairs import PairSide
-from genkern.models.categorical import Categorical
-from genkern.models.factorial import FactorialHMM
-from genkern.models.gaussian import Gaussian
-from genkern.models.hmm import HMM
+from genkern.core.arrays import products
+from genkern.core.pairs.recursion import PairSide
+from genkern.models.factorial.model import FactorialHMM
+from genkern.models.families.categorical import Categorical
+from genkern.models.families.gaussian import Gaussian
+from genkern.models.hmm.model import HMM
 from genkern.models.value import rebatch
 
 IDS = [repr(how) for how in oracle.HOWS]

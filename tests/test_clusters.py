@@ -5,12 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
-from genkern.core.kmeans import exponents_each, kmeans_each, squares_each
-from genkern.core.mixture import joint_terms, share_out, weigh_terms
-from genkern.models import mixture_passes
-from genkern.models.gaussian import Gaussian
-from genkern.models.hmm import HMM
-from genkern.models.mixture import Mixture
+from genkern.core.mixture.kmeans import exponents_each, kmeans_each, squares_each
+from genkern.core.mixture.posteriors import joint_terms, share_out, weigh_terms
+from genkern.models.families.gaussian import Gaussian
+from genkern.models.hmm.model import HMM
+from genkern.models.mixture import passes as mixture_passes
+from genkern.models.mixture.model import Mixture
 
 
 def kmeans_plainly(points, k, numbers, rounds):

@@ -7,8 +7,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from genkern import HMM, Gaussian, GaussianEstimator, HMMEstimator, Mixture, MixtureEstimator, PoissonEstimator
-from genkern.models.em import Lone, Run, better
-from genkern.models.mixture_start import soften
+from genkern.models.fit.em import Lone, Run, better
+from genkern.models.mixture.start import soften
 
 
 def two_classes(seed, n=30, d=100, gap=4.0, scale=1.0):

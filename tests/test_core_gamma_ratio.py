@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from genkern import DirichletMultinomial, NegativeBinomial, StudentT
-from genkern.core import gamma_ratio
+from genkern.core.families import gamma_ratio
 
 DIGITS = 360  # a log a of the largest numbers, and twenty digits behind the point
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798")

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from genkern.core import jit as jit_module
-from genkern.core import simd, simd_shuffle
 from genkern.core.jit import inlined, jit
-from genkern.core.simd import W
+from genkern.core.simd import shuffle as simd_shuffle
+from genkern.core.simd import vectors as simd
+from genkern.core.simd.vectors import W
 
 ROOT = Path(__file__).parents[1]
 
@@ -172,7 +173,7 @@ def test_an_edit_changes_the_digests_of_those_that_reach_it(monkeypatch):
 def test_a_person_is_told_of_the_first_use(tmp_path):
     import pty
 
-    lines = ["import numpy as np", "from genkern.core.products import mirror"]
+    lines = ["import numpy as np", "from genkern.core.arrays.products import mirror"]
     lines += ["mirror(np.eye(3))", "mirror(np.ones((2, 2), 'f'))"]  # two compilations
 
     def told(**how) -> str:

@@ -44,9 +44,10 @@ from genkern import (
     explain,
 )
 from genkern.affinities import overlap as overlaps
-from genkern.embed.whitening import LowRank
-from genkern.models import base, markov_positions
+from genkern.features.whitening import LowRank
+from genkern.models import base
 from genkern.models import estimator as estimators
+from genkern.models.markov import positions as markov_positions
 
 
 def peak_of(work):

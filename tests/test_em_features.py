@@ -9,8 +9,8 @@ import pytest
 from sklearn.base import clone
 
 import genkern as g
-from genkern.alphabets import as_alphabet
-from genkern.models.em_estimator import EMEstimator
+from genkern.data.alphabets import as_alphabet
+from genkern.models.fit.em_estimator import EMEstimator
 from tests.test_sample_weight import BAGS, CHAIN, CODES, GAPS, HIDDEN, HOLES, LDS, MIXTURE, SERIES, SWITCHING, arrays
 
 ROW = {"max_iter": 8, "tol": 0.0}

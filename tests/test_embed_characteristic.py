@@ -29,8 +29,8 @@ from genkern import (
     Poisson,
     affinity,
 )
-from genkern.embed import characteristic as module
-from genkern.embed.characteristic import log_characteristic
+from genkern.features import characteristic as module
+from genkern.features.characteristic import log_characteristic
 from genkern.models.characteristic import Scaled
 
 

@@ -23,7 +23,7 @@ from genkern import (
     Mixture,
     MixtureEstimator,
 )
-from genkern.embed import blocks as module
+from genkern.features import streaming as module
 from genkern.models.base import Model
 from genkern.models.value import Value
 from tests.cases_zoo import ZOO, draw

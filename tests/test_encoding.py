@@ -13,12 +13,12 @@ from genkern import (
     StateSpace,
     TopScore,
     Windows,
-    objects,
 )
+from genkern.data import objects
+from genkern.data.objects import pack_points, pack_series, pack_symbols
 from genkern.embed import CentreSeries, ScaleSeries
-from genkern.embed.posteriors import Posteriors
-from genkern.models.gaussian_estimator import GaussianEstimator
-from genkern.objects import pack_points, pack_series, pack_symbols
+from genkern.features.posteriors import Posteriors
+from genkern.models.families.gaussian_estimator import GaussianEstimator
 from genkern.recipes import fisher_svm, product_svm, series, symbols
 from genkern.validation import one_warning_each
 

@@ -64,13 +64,13 @@ from genkern import (
     Windows,
     explain,
 )
-from genkern.core.hmm_positions import position_gradients
+from genkern.core.hmm.positions import position_gradients
 from genkern.datasets import load_splice_junctions
 from genkern.embed import ScaleSeries
-from genkern.embed.cross_fit import CrossFit
-from genkern.embed.fisher import LENGTH_POWER
-from genkern.embed.positions import as_vector
-from genkern.models import markov_positions
+from genkern.features.fisher import LENGTH_POWER
+from genkern.features.positions import as_vector
+from genkern.models.markov import positions as markov_positions
+from genkern.preprocess.cross_fit import CrossFit
 
 RNG = np.random.default_rng(7)
 

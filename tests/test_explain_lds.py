@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from genkern import LDS, FisherScore, ModelLogOdds, explain
-from genkern.embed.positions import as_vector
+from genkern.features.positions import as_vector
 from genkern.models.class_mixture import ClassMixture
 from tests.oracles_exact import DIGITS, exact_log_prob
 from tests.test_affinity_unstable import hidden

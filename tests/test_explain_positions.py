@@ -45,7 +45,7 @@ from genkern import (
     explain,
     recipes,
 )
-from genkern.embed.positions import as_vector
+from genkern.features.positions import as_vector
 
 
 def rows(*shape: int, seed: int = 0) -> np.ndarray:

@@ -44,9 +44,9 @@ from genkern import (
     from_concatenated,
     recipes,
 )
+from genkern.data.inspection import FEW, SMALL
+from genkern.data.objects import infer_alphabet, kind_of, pack_points, pack_series, pack_symbols
 from genkern.embed import ScaleSeries
-from genkern.inspection import FEW, SMALL
-from genkern.objects import infer_alphabet, kind_of, pack_points, pack_series, pack_symbols
 
 # --- a y that nothing uses
 

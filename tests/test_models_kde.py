@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from sklearn.neighbors import KernelDensity
 
 from genkern import HMM, KDE, FisherScore, FitEach, Gaussian, KDEEstimator, Mixture, PlugInClassifier, check_score
-from genkern.core import kde_variance as core
+from genkern.core.mixture import kde_variance as core
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -16,7 +16,7 @@ from genkern import (
     check_objects,
     check_score,
 )
-from genkern.models.gaussian_floor import floor_eigenvalues
+from genkern.models.families.gaussian_floor import floor_eigenvalues
 from genkern.models.value import Value
 from tests.cases import point_density, random_leaf, random_sequence
 

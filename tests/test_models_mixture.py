@@ -24,10 +24,10 @@ from genkern import (
     SiteEstimator,
     check_score,
 )
-from genkern.core import gaussian as core
-from genkern.core.mixture import share_out
-from genkern.core.scaled_rows import scaled_rows
-from genkern.models import mixture_passes
+from genkern.core.arrays.scaled_rows import scaled_rows
+from genkern.core.gaussian import passes as core
+from genkern.core.mixture.posteriors import share_out
+from genkern.models.mixture import passes as mixture_passes
 from tests.cases import path_weights, point_density, random_leaf, random_sequence, rows
 
 FAMILIES = ("categorical", "isotropic", "diagonal", "full")

@@ -25,7 +25,7 @@ from genkern import (
     Store,
     check_score,
 )
-from genkern.objects import object_digests
+from genkern.data.objects import object_digests
 from tests.cases import rows
 
 TOTALS = {"given": None, "fixed": 4, "poisson": Poisson(3.0), "geometric": Geometric(0.4)}

@@ -14,8 +14,8 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from genkern import HMM, LDS, FisherScore, Gaussian, LDSEstimator, SwitchingLDS, SwitchingLDSEstimator, check_score
-from genkern.models.switching_estimator import SWEEPS
-from genkern.models.switching_field import field_statistics, mean_field
+from genkern.models.switching.estimator import SWEEPS
+from genkern.models.switching.field import field_statistics, mean_field
 from tests.oracles_lds import drop, random_lds
 
 FORMS = {

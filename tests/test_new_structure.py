@@ -31,12 +31,12 @@ from genkern import (
     check_score,
     explain,
 )
-from genkern.core.rows import expected_rows
+from genkern.core.arrays.rows import expected_rows
+from genkern.data.objects import pack_symbols
 from genkern.models import simplex
 from genkern.models.base import Model, Statistics
-from genkern.models.em_estimator import EMEstimator
-from genkern.models.streams import uniforms
-from genkern.objects import pack_symbols
+from genkern.models.fit.em_estimator import EMEstimator
+from genkern.models.fit.streams import uniforms
 from genkern.validation import check_probabilities
 
 # --- the structure

@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 
 import genkern as g
 from genkern.models.estimator import ModelEstimator
+from genkern.models.fit.weights import quantiles
 from genkern.models.value import Value
-from genkern.models.weights import quantiles
 
 RNG = np.random.default_rng(0)
 WORDS = ["".join(RNG.choice(list("abc"), size=n)) for n in (6, 9, 14, 7, 11, 8)]

@@ -27,8 +27,8 @@ from genkern import (
     SiteEstimator,
     as_alphabet,
 )
+from genkern.data.serialize import DEEPEST, MAGIC, UnknownClassError, UnreadableError, _checksum, dumps, loads
 from genkern.models.value import Value
-from genkern.serialize import DEEPEST, MAGIC, UnknownClassError, UnreadableError, _checksum, dumps, loads
 from tests.cases_zoo import ZOO
 
 VALUES = {
@@ -176,8 +176,8 @@ def test_nan_payloads_and_signs_survive_in_arrays():
 def test_bytes_are_the_same_in_another_process_that_has_imported_nothing():
     payload = dumps(ZOO["HMM of mixtures"])
     code = (
-        "import sys; from genkern.serialize import dumps, loads\n"
-        "assert 'genkern.models.hmm' not in sys.modules\n"
+        "import sys; from genkern.data.serialize import dumps, loads\n"
+        "assert 'genkern.models.hmm.model' not in sys.modules\n"
         "payload = sys.stdin.buffer.read()\n"
         "value = loads(payload); assert dumps(value) == payload; print(value.digest)"
     )
@@ -243,7 +243,7 @@ def test_models_of_users_are_values():
 
 def test_a_class_of_the_same_name_takes_no_place():
     chain = ZOO["MarkovChain"]
-    for module in ("genkern.embed.positions", "elsewhere"):
+    for module in ("genkern.features.positions", "elsewhere"):
         twin = type("MarkovChain", (MarkovChain,), {"__module__": module})
         assert type(loads(dumps(chain))) is MarkovChain
         assert type(loads(dumps(twin(chain.start, chain.transitions)))) is twin

@@ -226,7 +226,7 @@ class Kernel(BaseEstimator, ABC):
         nu : float, default=1.0
             Sharpness, positive.
         """
-        return _transforms().Exponential(self, check_number(nu, "nu", "Kernel.exp", exclusive=True))
+        return _transforms().ExponentialKernel(self, check_number(nu, "nu", "Kernel.exp", exclusive=True))
 
     def __add__(self, other: Any) -> Kernel:
         right = _operand(other)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from genkern.affinities.collection import Collection
-from genkern.core import products
+from genkern.core.arrays import products
 from genkern.kernels.base import BOTH, Kernel
 from genkern.kernels.distances import gaussian, squares
 from genkern.kernels.latex import number, times

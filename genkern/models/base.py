@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from genkern.data.objects import Packed
 from genkern.models.characteristic import EmittingChain
-from genkern.models.lean_information import InformationBlocks, n_free
+from genkern.models.information import InformationBlocks, n_free
 from genkern.models.positions import changes
 from genkern.models.states import count_symbols, flat_rows, pair_offsets, sum_pieces
 from genkern.models.value import Value
-from genkern.objects import Packed
 from genkern.validation import Floats, check_option
 
 COORDINATES = ("softmax", "ratio", "sqrt", "raw")

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 
+from genkern.data.objects import Packed
 from genkern.models import simplex
 from genkern.models.base import Model, Statistics, joined
-from genkern.models.lean_information import InformationBlocks
-from genkern.objects import Packed
+from genkern.models.information import InformationBlocks
 from genkern.validation import Floats, check_int, check_probabilities
 
 

@@ -14,11 +14,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from genkern.data.objects import Packed
 from genkern.models.base import Statistics
-from genkern.models.channel_moments import units
+from genkern.models.fit.channel_moments import units
+from genkern.models.fit.weights import point_weights, weighted
 from genkern.models.leaf import Leaf
-from genkern.models.weights import point_weights, weighted
-from genkern.objects import Packed
 from genkern.validation import Floats, begin_fit, check_option, remember_width
 
 WIDE = 1 << 22  # numbers of the parameters that are fitted at a time

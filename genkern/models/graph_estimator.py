@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from genkern.data.objects import Packed
 from genkern.models.base import Statistics
-from genkern.models.em import Run, expected
-from genkern.models.em_estimator import EMEstimator
+from genkern.models.fit.em import Run, expected
+from genkern.models.fit.em_estimator import EMEstimator
+from genkern.models.fit.streams import Keys
+from genkern.models.fit.units import warn_unseen
+from genkern.models.fit.weights import weighted
 from genkern.models.graph import Graph, make_graph
-from genkern.models.streams import Keys
-from genkern.models.units import warn_unseen
-from genkern.models.weights import weighted
-from genkern.objects import Packed
 
 
 class NetEstimator(EMEstimator):

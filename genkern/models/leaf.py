@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core import hmm as core
-from genkern.core.scaled_rows import scaled_rows
+from genkern.core.arrays.scaled_rows import scaled_rows
+from genkern.core.hmm import passes as core
+from genkern.data.objects import Packed
 from genkern.models.base import Model, Statistics
 from genkern.models.characteristic import EmittingChain, Scaled, Waves
-from genkern.models.lean_information import Information, InformationBlocks
+from genkern.models.information import Information, InformationBlocks
 from genkern.models.positions import each_point, is_window
 from genkern.models.value import rebatch
-from genkern.objects import Packed
 from genkern.validation import Floats
 
 

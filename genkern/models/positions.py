@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from genkern.objects import Packed
+from genkern.data.objects import Packed
 
 BLOCK = 1 << 22  # numbers held at a time for beginnings of an object
 

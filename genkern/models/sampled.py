@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.hashing import make_key, state_key
+from genkern.data.digests import make_key, state_key
 from genkern.models.base import draws_in
 from genkern.models.value import Value
 from genkern.validation import Floats, check_int

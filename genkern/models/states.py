@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.intake import locate
-from genkern.objects import Alphabet, Packed
+from genkern.data.intake import locate
+from genkern.data.objects import Alphabet, Packed
 from genkern.validation import Floats
 
 

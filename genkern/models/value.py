@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.hashing import make_key
-from genkern.serialize import register
+from genkern.data.digests import make_key
+from genkern.data.serialize import register
 
 MENDED = 1e-6  # what constructors may mend in their arguments, relative to the largest number
 
@@ -19,8 +19,8 @@ class Value:
     """Read-only arrays and what belongs to them, or a stack of such values.
 
     A subclass lists the names of its constructor's arguments in ``_fields`` and hands their checked values to
-    ``_freeze``. Equality, hashing, copying, pickling and storing (``genkern.serialize``) follow from the content. One
-    whose constructor takes something else says in ``_checked`` how its fields are checked.
+    ``_freeze``. Equality, hashing, copying, pickling and storing (``genkern.data.serialize``) follow from the content.
+    One whose constructor takes something else says in ``_checked`` how its fields are checked.
 
     Attributes
     ----------
