@@ -24,7 +24,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 HOME = ROOT / ".mutants"
-FOLDERS = ["models", "embed", "kernels", "models", "affinities", "learn", ".", "core"]  # mutants come in turn
+FOLDERS = [
+    "models",
+    "features",
+    "kernels",
+    "models",
+    "affinities",
+    "learn",
+    "data",
+    "preprocess",
+    "core",
+]  # mutants come in turn
 OTHER_TESTS = {"test_package.py", "test_docs.py", "test_cost.py", "test_sklearn.py"}  # of the sources, of all, or slow
 HEAVY = ("numba", "pandas", "pytest", "scipy.stats", "sklearn.linear_model", "sklearn.pipeline", "sklearn.svm")
 
