@@ -10,7 +10,7 @@ QUICK := $(addprefix tests/test_,$(addsuffix .py,package objects alphabets store
 	models_multinomial kernels learn_ridge learn_logistic embed_spectrum plots))
 PYTEST := -m pytest -q -n auto --dist loadfile -m "not slow"
 
-.PHONY: demo test test-lowest test-lowest-quick check bench slow clean
+.PHONY: demo test test-lowest test-lowest-quick check bench slow mutate clean
 
 demo: $(READY)
 	$(BIN)/genkern demo
@@ -30,6 +30,10 @@ test-lowest-quick: $(LOWEST_READY)
 
 slow: $(READY)
 	$(BIN)/python -m pytest -q -m slow
+
+# What the suite sees of changes to the package: a sample of mutants, one by one, in a copy.
+mutate: $(READY)
+	$(BIN)/python tests/mutate.py
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -52,4 +56,4 @@ $(LOWEST_READY): pyproject.toml tests/lowest.py
 	touch $@
 
 clean:
-	rm -rf .venv .venv-lowest .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants

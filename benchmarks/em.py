@@ -10,7 +10,7 @@ from hmmlearn import hmm as peer
 
 from benchmarks.timing import race
 from genkern import HMM, Categorical, CategoricalEstimator, HMMEstimator
-from genkern.models.hmm_estimator import states_by_length
+from genkern.models.hmm.estimator import states_by_length
 
 SYMBOLS = 4
 

@@ -20,8 +20,8 @@ from scipy.special import logsumexp
 
 from benchmarks.timing import race
 from genkern import HMM, Gaussian
-from genkern.core import hmm as core
-from genkern.objects import Packed
+from genkern.core.hmm import passes as core
+from genkern.data.objects import Packed
 
 
 def log_pass(model: HMM, packed: Packed) -> tuple[float, np.ndarray]:

@@ -9,8 +9,8 @@ from scipy.linalg.blas import dsyrk
 from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks.timing import race
-from genkern.core.pairs import PairSide, pair_log_factors, pair_log_values
-from genkern.core.products import gram, rbf
+from genkern.core.arrays.products import gram, rbf
+from genkern.core.pairs.recursion import PairSide, pair_log_factors, pair_log_values
 
 LENGTH = 30
 SYMBOLS = 4

@@ -16,9 +16,9 @@ from hmmlearn import _hmmc
 from hmmlearn.hmm import CategoricalHMM
 
 from benchmarks.timing import best_times, line
-from genkern.core import hmm
+from genkern.core.hmm import passes as hmm
 from genkern.core.jit import jit
-from genkern.core.simd import horizontal_sum, load, multiply_add
+from genkern.core.simd.vectors import horizontal_sum, load, multiply_add
 
 SYMBOLS = 4
 

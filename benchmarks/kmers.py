@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing import race
-from genkern.core.kmers import kmer_counts, kmer_sparse
-from genkern.embed.spectrum import DENSE_WORDS
+from genkern.core.words.counts import kmer_counts, kmer_sparse
+from genkern.features.spectrum import DENSE_WORDS
 
 SEQUENCES, LENGTH, SYMBOLS = 5000, 1000, 4
 GOAL = 10

@@ -21,8 +21,8 @@ from sklearn import datasets
 
 from benchmarks.league.contest import SHARED, series_of, splits
 from genkern import GaussianEstimator, HMMEstimator, MixtureEstimator, Windows
-from genkern.models import mixture_start
-from genkern.models.mixture_start import soften
+from genkern.models.mixture import start as mixture_start
+from genkern.models.mixture.start import soften
 
 SERIES = {
     "OSULeaf": "ts_sets/OSULeaf.npz",

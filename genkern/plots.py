@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 
-from genkern.explanation import Explanation
-from genkern.objects import kind_of
+from genkern.data.objects import kind_of
+from genkern.explanation.explain import Explanation
 from genkern.validation import Floats, check_array, check_int
 
 # Paul Tol's "muted" scheme: nine colours that stay apart for colour-blind readers. Shapes repeat with

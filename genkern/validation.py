@@ -8,12 +8,13 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+Code = TypeVar("Code")
 
 RENORMALISE = 1e-12  # rows of probabilities closer to one than this are kept to the last bit
 REFUSE = 1e-6  # rows further from one than this are an error, not a rounding
@@ -23,20 +24,48 @@ LARGEST = (
 
 _said: ContextVar[set[Hashable] | None] = ContextVar("_said", default=None)  # what the call under way has warned of
 _saying = Lock()
+_encoded: ContextVar[list[Any] | None] = ContextVar("_encoded", default=None)  # the last objects that it has encoded
+ENCODED = 2  # lists of objects that are remembered: what came in, and what a step has made of it
 
 
 @contextmanager
 def one_warning_each() -> Iterator[None]:
-    """Let `warn` say a thing once inside, in this thread and those that `carried` work goes to.
+    """Let `warn` say a thing once inside, in this thread and those that `carried` work goes to; see `encoded_once` too.
 
     scikit-learn's loops make Python forget its own list.
     """
-    token = _said.set(set()) if _said.get() is None else None
+    tokens = (_said.set(set()), _encoded.set([])) if _said.get() is None else None
     try:
         yield
     finally:
-        if token is not None:
-            _said.reset(token)
+        if tokens is not None:
+            _said.reset(tokens[0])
+            _encoded.reset(tokens[1])
+
+
+def encoded_once(X: Any, setting: Hashable, encode: Callable[[], Code], spelt: Callable[[Any], Hashable]) -> Code:
+    """Return what objects are encoded to, which the call under way (`one_warning_each`) does once for X itself.
+
+    ``spelt`` returns the setting, with all that was left open, that gives the same.
+    """
+    known = _encoded.get()
+    if known is None:
+        return encode()
+    for entry in list(known):
+        if entry[0] is X and setting in entry[1]:
+            known[:] = [*(other for other in known if other is not entry), entry]
+            packed: Code = entry[2]
+            return packed
+    packed = encode()
+    remember_encoded(X, (setting, spelt(packed)), packed)
+    return packed
+
+
+def remember_encoded(X: Any, settings: Iterable[Hashable], packed: Any) -> None:
+    """Let `encoded_once` know, in the call under way, what objects are encoded to."""
+    known = _encoded.get()
+    if known is not None:
+        known[:] = [*known[1 - ENCODED :], (X, tuple(settings), packed)]
 
 
 def carried(work: Callable[..., Any]) -> Callable[..., Any]:

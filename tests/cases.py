@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import numpy as np
 from scipy import stats
 
-from genkern.models.categorical import Categorical
-from genkern.models.gaussian import Gaussian
-from genkern.models.hmm import HMM
+from genkern.models.families.categorical import Categorical
+from genkern.models.families.gaussian import Gaussian
+from genkern.models.hmm.model import HMM
 
 
 @contextmanager

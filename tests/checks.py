@@ -20,8 +20,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
-from genkern.hashing import make_key
-from genkern.representations import Representations
+from genkern.data.digests import make_key
+from genkern.data.representations import Representations
 
 
 class Case(NamedTuple):

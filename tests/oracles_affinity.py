@@ -11,9 +11,9 @@ import numpy as np
 from scipy.stats import multivariate_normal, norm
 
 from genkern.affinities import Expected, Power
-from genkern.models.categorical import Categorical
-from genkern.models.gaussian import Gaussian
-from genkern.models.hmm import HMM
+from genkern.models.families.categorical import Categorical
+from genkern.models.families.gaussian import Gaussian
+from genkern.models.hmm.model import HMM
 
 REACH = 12.0  # standard deviations that a grid covers
 

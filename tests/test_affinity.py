@@ -13,13 +13,13 @@ from affinity_cases import ELSEWHERE
 from numpy.testing import assert_allclose, assert_array_equal
 
 from genkern.affinities import Affinity, Expected, Jeffreys, PairError, Power, affinity, gaussian, hmm, resolvent
-from genkern.core import products
-from genkern.core.pairs import PairSide
-from genkern.models.base import rebatch
-from genkern.models.categorical import Categorical
-from genkern.models.factorial import FactorialHMM
-from genkern.models.gaussian import Gaussian
-from genkern.models.hmm import HMM
+from genkern.core.arrays import products
+from genkern.core.pairs.recursion import PairSide
+from genkern.models.factorial.model import FactorialHMM
+from genkern.models.families.categorical import Categorical
+from genkern.models.families.gaussian import Gaussian
+from genkern.models.hmm.model import HMM
+from genkern.models.value import rebatch
 
 IDS = [repr(how) for how in oracle.HOWS]
 KINDS = ("isotropic", "diagonal", "full")
@@ -92,7 +92,8 @@ def test_every_formula_equals_its_oracle(names: tuple[str, ...]) -> None:
 
 def test_every_formula_has_an_oracle_somewhere() -> None:
     tested = [set(CASES), *ELSEWHERE.values()]
-    assert sorted(names for part in tested for names in part) == sorted(key(rule) for rule in affinity.table())
+    own = [rule for rule in affinity.table() if rule.left.__module__.startswith("genkern.")]  # not those of tests
+    assert sorted(names for part in tested for names in part) == sorted(map(key, own))
 
 
 @pytest.mark.parametrize("rho", [0.5, 1.0, 2.2])

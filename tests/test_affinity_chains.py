@@ -258,3 +258,11 @@ def test_faint_weights_of_stopping_chains(rho: int) -> None:
     for one, other in ((p, q), (p, r), (q, r), (s, t)):
         expected = decimal_pairs(one, other, rho, None)
         assert float(affinity(one, other, Power(rho))) == pytest.approx(expected, rel=1e-12)
+
+
+def test_chains_that_begin_alike_and_go_on_differently() -> None:
+    uniform = np.full(4, 0.25)  # whose roots are exact, so that the mass of the first symbols is exactly one
+    p, q = (MarkovChain(uniform, chain(seed, 1, m=4).transitions) for seed in (1, 2))
+    assert float(affinity(p, q, Power(0.5), length=4)) == pytest.approx(
+        np.log(summed(p, q, Power(0.5), 4, 4)), rel=1e-12
+    )

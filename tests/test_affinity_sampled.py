@@ -85,6 +85,13 @@ def test_products_are_those_of_the_densities_themselves(rho: float) -> None:
     assert error < 0.02
 
 
+def test_the_standard_error_of_a_divergence_grows_with_its_factor() -> None:
+    pair = Sampled(Gaussian(0.0, 1.0), 20_000), Sampled(Gaussian(1.0, 1.0), 20_000)  # log ratios have variance one
+    for a in (0.5, 3.0):
+        error = affinity.explain(*pair, Jeffreys(a)).standard_error
+        assert error == pytest.approx(a * np.sqrt(2 / 20_000), rel=0.05)
+
+
 def test_models_from_elsewhere() -> None:
     p, q = Sampled(Uniform(0.0, 1.0), 5000), Sampled(Uniform(0.5, 2.0), 5000)
     assert float(affinity(p, q, Power(1.0))) == pytest.approx(np.log(0.5 / 1.5), abs=0.1)

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from genkern import LDS, Expected, Gaussian, Power, SwitchingLDS, affinity
 from genkern.affinities import switching
-from genkern.core.kalman_paths import path_densities
+from genkern.core.kalman.paths import path_densities
 
 HOWS = [Power(0.6), Power(1.0), Expected(0.0), Expected(0.8)]
 

@@ -13,7 +13,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from genkern import LDS, Expected, Power, ProbabilityProduct, SwitchingLDS, affinity
-from genkern.core import kalman_roots
+from genkern.core.kalman import roots as kalman_roots
 from tests.cases_odd import NEAR, planar, scalar
 from tests.oracles_exact import DIGITS, exact_kernel, exact_law_kernel, exact_log_prob, path_law
 

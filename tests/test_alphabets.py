@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genkern.objects import Alphabet, as_alphabet, infer_alphabet
+from genkern.data.objects import Alphabet, as_alphabet, infer_alphabet
 
 IUPAC = {
     "R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC", "B": "CGT", "D": "AGT", "H": "ACT",

@@ -12,12 +12,13 @@ import pytest
 from sklearn.dummy import DummyClassifier
 
 import genkern
-from genkern import cli, demo
+from genkern.cli import demo
+from genkern.cli import main as cli
 
 
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run ``python -m``-style the same entry point as the installed command, in a fresh process."""
-    code = "import sys; from genkern.cli import main; sys.exit(main())"
+    code = "import sys; from genkern.cli.main import main; sys.exit(main())"
     return subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=cwd, check=False
     )
@@ -35,7 +36,7 @@ def test_help_is_quick_and_complete() -> None:
 
 def test_parsing_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from genkern import cli; cli.parser().parse_args(['demo', '--fast']);"
+        "import sys; from genkern.cli import main; main.parser().parse_args(['demo', '--fast']);"
         "print([m for m in ('numpy', 'numba', 'sklearn', 'scipy', 'matplotlib') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

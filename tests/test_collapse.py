@@ -7,8 +7,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from genkern import HMM, Gaussian, GaussianEstimator, HMMEstimator, Mixture, MixtureEstimator, PoissonEstimator
-from genkern.models.em import Lone, Run, better
-from genkern.models.mixture_start import soften
+from genkern.models.fit.em import Lone, Run, better
+from genkern.models.mixture.start import soften
 
 
 def two_classes(seed, n=30, d=100, gap=4.0, scale=1.0):
@@ -188,7 +188,7 @@ def test_the_best_of_restarts_is_not_the_collapse(monkeypatch):
     estimator = MixtureEstimator(2, n_init=2, max_iter=200)
     for order in ([collapse, sound], [sound, collapse]):
         starts = iter(order)
-        monkeypatch.setattr(MixtureEstimator, "_guess", lambda self, packed, keys, own, starts=starts: next(starts))
+        monkeypatch.setattr(MixtureEstimator, "_start", lambda self, packed, keys, own, starts=starts: next(starts))
         assert smallest_count(estimator.fit(points).model_, points) > 10.0
 
 
@@ -244,7 +244,7 @@ def test_the_best_of_restarts_is_not_the_collapse_on_copies(monkeypatch):
     assert high > best.history_[-1] + 10.0
     for order in ([collapse, sound], [sound, collapse]):
         starts = iter(order)
-        monkeypatch.setattr(MixtureEstimator, "_guess", lambda self, packed, keys, own, starts=starts: next(starts))
+        monkeypatch.setattr(MixtureEstimator, "_start", lambda self, packed, keys, own, starts=starts: next(starts))
         found = MixtureEstimator(2, n_init=2).fit(points)
         assert found.history_[-1] == pytest.approx(best.history_[-1], rel=1e-9)
 

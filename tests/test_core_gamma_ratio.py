@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from genkern import DirichletMultinomial, NegativeBinomial, StudentT
-from genkern.core import gamma_ratio
+from genkern.core.families import gamma_ratio
 
 DIGITS = 360  # a log a of the largest numbers, and twenty digits behind the point
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798")
@@ -95,7 +95,7 @@ def test_dirichlet_multinomial_of_any_size(alpha: float) -> None:
     orders = np.array([24.0 / np.prod([np.prod(np.arange(1, c + 1)) for c in row]) for row in rows])
     chance = orders * np.exp(logs)
     exact = np.einsum("n,na,nb->ab", chance, np.array(scores), np.array(scores))
-    found = model.stack([model]).information(np.ones(1), "softmax")[0]
+    found = model.stack([model]).member_information(np.ones(1), "softmax")[0]
     np.testing.assert_allclose(found, exact, rtol=1e-11, atol=1e-12)
 
 

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genkern.core import hmm, hmm_plan, hmm_reference
-from genkern.core.hmm_types import as_problem, empty_gradients
+from genkern.core.hmm import passes as hmm
+from genkern.core.hmm import plan as hmm_plan
+from genkern.core.hmm import reference as hmm_reference
+from genkern.core.hmm.types import as_problem, empty_gradients
 from genkern.core.jit import COMPILED
 from tests.oracles_hmm import enumerate_object
 

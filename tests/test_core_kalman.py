@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 
 from genkern import LDS
-from genkern.core import kalman, kalman_passes
-from genkern.core.kalman_lags import autocovariances
-from genkern.core.kalman_lanes import factorise
-from genkern.core.simd import W
+from genkern.core.kalman import passes as kalman_passes
+from genkern.core.kalman import steps as kalman
+from genkern.core.kalman.lags import autocovariances
+from genkern.core.kalman.lanes import factorise
+from genkern.core.simd.vectors import W
 from tests.oracles_lds import dense, drop, random_lds
 
 FORMS = {

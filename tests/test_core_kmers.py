@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from genkern.core import kmers_shares
-from genkern.core.kmers import kmer_counts, kmer_sparse
+from genkern.core.words import shares as kmers_shares
+from genkern.core.words.counts import kmer_counts, kmer_sparse
 
 # Codes of a three-letter alphabet: plain, one of two, anything.
 MEMBERS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1], [1, 1, 1]], dtype=np.float64)

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from genkern import HMM, KDE, ClassMixture, Dirichlet, Gaussian, StateSpace, SwitchingLDS, TopScore
-from genkern.core import factorial, hmm, hmm_positions
-from genkern.core.scaled_rows import scaled_rows
-from genkern.models.lds import LDS
+from genkern.core.arrays.scaled_rows import scaled_rows
+from genkern.core.factorial import passes as factorial
+from genkern.core.hmm import passes as hmm
+from genkern.core.hmm import positions as hmm_positions
+from genkern.models.lds.model import LDS
 
 LONG = Context(prec=120, Emax=MAX_EMAX, Emin=MIN_EMIN)
 SCALES = [1e3, 1e10, 1e12, 1e14, 1e16, 1e20]
@@ -123,13 +125,13 @@ def test_factorial_posteriors_of_logarithms_of_any_size(scale: float) -> None:
     """Evidence is given for each chain apart, so that the chains are independent and each has an exact answer."""
     for seed in range(6):
         parts = [near_ties(seed, scale), near_ties(seed + 1, scale)]
-        chains = factorial.Chains(
+        chains = factorial.JointChains(
             np.array([3, 3]),
             np.concatenate([part[0] for part in parts])[None],
             np.concatenate([part[1].ravel() for part in parts])[None],
         )
         length = len(parts[0][3])
-        evidence = factorial.Evidence(
+        evidence = factorial.QuadraticForms(
             linear=np.concatenate([part[3] for part in parts], axis=1),
             quadratic=np.zeros((1, 6, 6)),
             pattern=np.zeros(length, np.int64),

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genkern.core import pairs, pairs_steps
-from genkern.core.pairs import PairSide, pair_log, pair_log_factors, pair_log_values
-from genkern.core.pairs_plain import pair_log_plain
+from genkern.core.pairs import recursion as pairs
+from genkern.core.pairs import steps as pairs_steps
+from genkern.core.pairs.plain import pair_log_plain
+from genkern.core.pairs.recursion import PairSide, pair_log, pair_log_factors, pair_log_values
 
 SHAPES = [
     (1, 1),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from genkern.core.pairs import PairSide, pair_log, pair_log_factors, pair_log_values
+from genkern.core.pairs.recursion import PairSide, pair_log, pair_log_factors, pair_log_values
 
 BITS = 1100  # a double times two to this power is an integer
 

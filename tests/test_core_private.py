@@ -142,7 +142,7 @@ def test_what_cannot_be_written_is_passed_over_in_silence(place):
 def test_processes_with_open_folders_compile_and_say_so_once(place, safe):
     """Nothing is written into the open folder, nor read from it."""
     base, temporary = made(place / "base", 0o777), made(place / "tmp", 0o700 if safe else 0o777)
-    code = "import numpy as np; from genkern.core.products import mirror; import genkern.core.rows; mirror(np.eye(3))"
+    code = "import numpy as np; from genkern.core.arrays import products, rows; products.mirror(np.eye(3))"
     run = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "NUMBA_CACHE_DIR": str(base), "TMPDIR": str(temporary)},

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genkern.core.exponential import exp
+from genkern.core.arrays.products import cross, gram, mirror, rbf
 from genkern.core.jit import jit
-from genkern.core.products import cross, gram, mirror, rbf
-from genkern.core.simd import load, store
+from genkern.core.simd.exponential import exp
+from genkern.core.simd.vectors import load, store
 
 
 @jit

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from genkern.core import jit as jit_module
-from genkern.core import simd, simd_shuffle
 from genkern.core.jit import inlined, jit
-from genkern.core.simd import W
+from genkern.core.simd import shuffle as simd_shuffle
+from genkern.core.simd import vectors as simd
+from genkern.core.simd.vectors import W
 
 ROOT = Path(__file__).parents[1]
 
@@ -144,35 +145,36 @@ def test_cache_directory_follows_the_sources_and_the_wish_of_the_user(tmp_path):
 
 def test_digests_cover_all_that_a_module_imports_and_nothing_else():
     home = Path(jit_module.__file__).parent
-    names = {path.stem for path in home.glob("*.py")}
+    names = {".".join(path.relative_to(home).with_suffix("").parts) for path in home.rglob("*.py")}
     for name in names:
         imported = set()
-        for node in ast.walk(ast.parse((home / f"{name}.py").read_text())):
+        for node in ast.walk(ast.parse((home / f"{name.replace('.', '/')}.py").read_text())):
             assert not (isinstance(node, ast.Import) and any(alias.name.startswith("genkern") for alias in node.names))
             if isinstance(node, ast.ImportFrom):
                 assert node.level == 0
-                found = f"{node.module}." if node.module == "genkern.core" else ""
-                modules = [found + alias.name for alias in node.names] if found else [node.module]
-                imported |= {m.rpartition(".")[2] for m in modules if m.startswith("genkern.core.")}
+                modules = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+                imported |= {module.removeprefix("genkern.core.") for module in modules} & names
         assert jit_module._imported(name) == imported
-    assert {"hmm_lanes", "simd", "jit"} <= jit_module._reached("hmm")
-    assert "kmers" not in jit_module._reached("hmm")
+    assert {"hmm.lanes", "simd.vectors", "jit"} <= jit_module._reached("hmm.passes")
+    assert "words.counts" not in jit_module._reached("hmm.passes")
     assert jit_module._reached("elsewhere") == names
 
 
 def test_an_edit_changes_the_digests_of_those_that_reach_it(monkeypatch):
-    before = {name: jit_module.source_digest.__wrapped__(name) for name in ("hmm_lanes", "rows")}
+    before = {name: jit_module.source_digest.__wrapped__(name) for name in ("hmm.lanes", "arrays.rows")}
     source = jit_module._source
-    monkeypatch.setattr(jit_module, "_source", lambda name: source(name) + ("# edited" if name == "simd" else ""))
-    assert jit_module.source_digest.__wrapped__("hmm_lanes") != before["hmm_lanes"]
-    assert jit_module.source_digest.__wrapped__("rows") == before["rows"]
+    monkeypatch.setattr(
+        jit_module, "_source", lambda name: source(name) + ("# edited" if name == "simd.vectors" else "")
+    )
+    assert jit_module.source_digest.__wrapped__("hmm.lanes") != before["hmm.lanes"]
+    assert jit_module.source_digest.__wrapped__("arrays.rows") == before["arrays.rows"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
 def test_a_person_is_told_of_the_first_use(tmp_path):
     import pty
 
-    lines = ["import numpy as np", "from genkern.core.products import mirror"]
+    lines = ["import numpy as np", "from genkern.core.arrays.products import mirror"]
     lines += ["mirror(np.eye(3))", "mirror(np.ones((2, 2), 'f'))"]  # two compilations
 
     def told(**how) -> str:

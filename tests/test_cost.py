@@ -44,9 +44,10 @@ from genkern import (
     explain,
 )
 from genkern.affinities import overlap as overlaps
-from genkern.embed.whitening import LowRank
+from genkern.features.whitening import LowRank
+from genkern.models import base
 from genkern.models import estimator as estimators
-from genkern.models import positions
+from genkern.models.markov import positions as markov_positions
 
 
 def peak_of(work):
@@ -325,7 +326,7 @@ def by_beginnings(model, x):
 
 
 def by_position(model, x):
-    parts = list(positions.position_statistics(model, model.pack([x])))
+    parts = list(model.position_statistics(model.pack([x])))
     return np.concatenate([p.log_prob for p in parts]), np.concatenate([model.gradient(p, "raw") for p in parts])
 
 
@@ -359,7 +360,7 @@ def test_log_probabilities_of_a_periodic_chain_follow_the_beginnings(order):
     logs, _ = by_position(model, x)
     beginnings = model.log_prob([x[: t + 1] for t in range(len(x))])
     np.testing.assert_allclose(np.cumsum(logs), beginnings, rtol=1e-11)
-    parts = positions.position_statistics(model, model.pack([x]))
+    parts = model.position_statistics(model.pack([x]))
     slopes = sum(model.gradient(part, "softmax").sum(axis=0) for part in parts)
     np.testing.assert_allclose(slopes[3:], model.log_prob_grad([x])[0][3:], rtol=1e-9, atol=1e-9)
 
@@ -418,7 +419,8 @@ def test_explanations_of_long_objects_read_them_a_few_times_only(monkeypatch):
     seen = explain(pipeline, "".join(rng.choice(list("ACGT"), length)))
     assert len(seen.positions) == length
     assert sum(read) < 2 * 4 * length
-    monkeypatch.setattr(positions, "changes", None)  # would follow every beginning
+    for module in (base, markov_positions):
+        monkeypatch.setattr(module, "changes", None)  # would follow every beginning
     systems = {label: LDS([[a]], [[1.0]], 1.0, 0.5, [0.0], 1.0) for label, a in zip("ab", (0.5, 0.9))}
     series = [rng.normal(size=(20, 1)) for _ in range(8)]
     pipeline = make_pipeline(ModelLogOdds(systems), RidgeClassifier()).fit(series, y)

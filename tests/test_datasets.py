@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from genkern.datasets import Dataset, load_japanese_vowels, load_splice_junctions, make_two_hmms, two_hmms
-from genkern.models.hmm import HMM
+from genkern.models.hmm.model import HMM
 
 
 def test_splice_junctions() -> None:

@@ -5,10 +5,10 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from genkern import HMM, HMMEstimator
+from genkern.data.objects import pack_series
 from genkern.models.base import Statistics
-from genkern.models.em import Limits, Pace, Steps, climb, warn_unconverged
-from genkern.models.gaussian import Gaussian
-from genkern.objects import pack_series
+from genkern.models.families.gaussian import Gaussian
+from genkern.models.fit.em import Limits, Pace, Steps, climb, warn_unconverged
 from tests.test_hmm_estimator import symbols
 
 
@@ -100,11 +100,11 @@ def test_a_step_that_loses_is_taken_back(bad):
 @pytest.mark.parametrize("n_init", [1, 3])
 @pytest.mark.parametrize("own", [False, True])
 def test_a_model_that_fell_draws_one_warning(monkeypatch, n_init, own):
-    def worse(self, emission, statistics):
+    def worse(statistics, emission, pseudocount):
         blurred = Gaussian._restore(statistics.model.emissions.mean, statistics.model.emissions.cov * 4.0)
         return HMM._restore(*{**statistics.model._to_fields(), "emissions": blurred}.values())
 
-    monkeypatch.setattr(HMMEstimator, "_maximize", worse)
+    monkeypatch.setattr("genkern.models.hmm.estimator.maximize", worse)
     X = [np.random.default_rng(i).normal(size=(30, 1)) for i in range(2)]
     estimator = HMMEstimator(2, n_init=n_init)
     with pytest.warns(ConvergenceWarning) as caught:

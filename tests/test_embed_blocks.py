@@ -23,8 +23,8 @@ from genkern import (
     Standardize,
     TopScore,
 )
-from genkern.embed import blocks as streaming
-from genkern.embed.standardize import learn_scale
+from genkern.features import streaming
+from genkern.preprocess.standardize import learn_scale
 from tests.cases import path_weights, random_hmm, random_sequence, rows
 from tests.cases_zoo import ZOO, draw
 

@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.pipeline import FeatureUnion, make_pipeline
 
 from genkern import Categorical, Channels, ClassMixture, MarkovChainEstimator, ModelLogOdds, Recode, Spectrum, UnitTrace
-from genkern.embed.channels import PROPERTIES
-from genkern.embed.recode import GROUPINGS, reduced_alphabet
-from genkern.objects import as_alphabet
+from genkern.data.objects import as_alphabet
+from genkern.preprocess.channels import PROPERTIES
+from genkern.preprocess.recode import GROUPINGS, reduced_alphabet
 
 PROTEIN = as_alphabet("protein")
 MEMBERS = {symbol: [PROTEIN.symbols[i] for i in members] for symbol, members in PROTEIN.ambiguities}

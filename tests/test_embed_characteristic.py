@@ -29,9 +29,9 @@ from genkern import (
     Poisson,
     affinity,
 )
-from genkern.embed import characteristic as module
-from genkern.embed.characteristic import log_characteristic
-from genkern.embed.characteristic_functions import Scaled, characteristic
+from genkern.features import characteristic as module
+from genkern.features.characteristic import log_characteristic
+from genkern.models.characteristic import Scaled
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -89,7 +89,7 @@ def test_characteristic_functions_of_densities_are_integrals(kind: str) -> None:
     points = np.array(list(itertools.product(line, line)))
     density = np.exp(leaf.log_density(points))
     expected = 0.01 * density.T @ np.exp(1j * points @ waves.T)
-    assert_allclose(total(characteristic(leaf, waves)), expected, rtol=0, atol=1e-9)
+    assert_allclose(total(leaf.characteristic(waves)), expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["categorical", "symbol mixture", "bernoulli"])
@@ -98,7 +98,7 @@ def test_characteristic_functions_of_symbols_are_sums(kind: str) -> None:
     points = np.array(list(itertools.product([0.0, 1.0], repeat=2))) if kind == "bernoulli" else np.eye(3)
     density = np.exp(leaf.log_density(points if kind == "bernoulli" else np.arange(3, dtype=np.int32)))
     waves = rng(1).normal(size=(5, points.shape[1]))
-    assert_allclose(total(characteristic(leaf, waves)), density.T @ np.exp(1j * points @ waves.T), rtol=0, atol=1e-14)
+    assert_allclose(total(leaf.characteristic(waves)), density.T @ np.exp(1j * points @ waves.T), rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("final", [{}, {"end": [0.7, 0.3]}, {"stop": [0.2, 0.6]}], ids=["plain", "end", "stop"])
@@ -115,7 +115,7 @@ def test_hidden_markov_models_are_sums_over_all_sequences(final: dict[str, Any])
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_hidden_markov_models_are_sums_over_all_paths(kind: str) -> None:
     model, frequencies = make_hmm(kind, 3, rng()), rng(1).normal(size=(4, 6, 2))
-    factors = [total(characteristic(model.emissions, waves)) for waves in frequencies]
+    factors = [total(model.emissions.characteristic(waves)) for waves in frequencies]
     expected = np.zeros(6, complex)
     for path in itertools.product(range(3), repeat=4):
         weight = model.start[path[0]] * math.prod(model.transitions[i, j] for i, j in itertools.pairwise(path))

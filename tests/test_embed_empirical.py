@@ -16,8 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
 from genkern import EmpiricalMean, EmpiricalMeanMap, Gram, Linear, Spectrum
-from genkern.core.empirical_pairs import distinct_words
-from genkern.objects import as_alphabet, check_objects
+from genkern.core.words.mean_map_pairs import distinct_words
+from genkern.data.objects import as_alphabet, check_objects
 
 IUPAC = {symbol: ["ACGT"[i] for i in members] for symbol, members in as_alphabet("dna").ambiguities}
 LAMBDAS = st.sampled_from([0.0, 0.3, 1.0, 4.0, math.inf])
@@ -281,7 +281,7 @@ def test_tables_are_series_and_bags_are_lists():
 def test_rows_do_not_depend_on_blocks_or_threads(method, monkeypatch):
     X = series(0, [5, 1, 8, 30, 2]) if method == "fourier" else texts(0, [5, 1, 8, 30, 2])
     expected = dense(EmpiricalMeanMap(1, method=method).fit_transform(X))
-    monkeypatch.setattr("genkern.embed.blocks.BLOCK_POSITIONS", 7)
+    monkeypatch.setattr("genkern.features.streaming.BLOCK_POSITIONS", 7)
     for n_jobs in (1, 2):
         assert_array_equal(dense(EmpiricalMeanMap(1, method=method, n_jobs=n_jobs).fit_transform(X)), expected)
     embedding = EmpiricalMeanMap(1, method=method).fit(X)

@@ -23,8 +23,9 @@ from genkern import (
     Mixture,
     MixtureEstimator,
 )
-from genkern.embed import blocks as module
+from genkern.features import streaming as module
 from genkern.models.base import Model
+from genkern.models.value import Value
 from tests.cases_zoo import ZOO, draw
 
 COORDINATES = ("softmax", "ratio", "sqrt")
@@ -296,10 +297,10 @@ def test_the_zoo_has_a_member_of_every_public_family():
 
 
 def test_models_without_scores_are_refused():
-    class Silent(Model):
+    class Silent(Value):
         _fields = ()
 
-    with pytest.raises(TypeError, match="Silent has no scores"):
+    with pytest.raises(TypeError, match="Silent"):
         FisherScore(Silent()).fit(["ab"])
 
 

@@ -32,9 +32,9 @@ from genkern import (
     Posteriors,
     SiteModel,
 )
-from genkern.core import latent as core
-from genkern.embed import blocks
-from genkern.embed.random_features import draw_waves, fourier_features, taylor_features
+from genkern.core.arrays import latent as core
+from genkern.features import streaming as blocks
+from genkern.features.random_features import draw_waves, fourier_features, taylor_features
 from genkern.kernels import latent_sums
 
 SHARPNESS = [(1.0, 1.0), (0.3, 2.0), (0.0, 0.7), (2.0, 0.0), (1.5, np.inf)]

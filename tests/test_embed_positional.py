@@ -10,7 +10,7 @@ from oracles_embed import kmer_counts
 from scipy import sparse
 
 from genkern import FisherScore, PositionalChain, PositionalSpectrum, RegionSpectrum, SiteModel
-from genkern.objects import as_alphabet
+from genkern.data.objects import as_alphabet
 
 IUPAC = {symbol: [("ACGT")[i] for i in members] for symbol, members in as_alphabet("dna").ambiguities}
 

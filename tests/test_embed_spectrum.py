@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from genkern import Spectrum
-from genkern.objects import as_alphabet
+from genkern.data.objects import as_alphabet
 
 IUPAC = {symbol: [("ACGT")[i] for i in members] for symbol, members in as_alphabet("dna").ambiguities}
 

@@ -31,8 +31,8 @@ from genkern import (
     SiteModel,
     StateSpace,
 )
-from genkern.embed import blocks
-from genkern.embed.random_features import draw_waves
+from genkern.features import streaming as blocks
+from genkern.features.random_features import draw_waves
 
 MAPS = [PowerMap(0.3), LogMap(), LogisticMap(2.0)]
 

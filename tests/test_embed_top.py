@@ -26,7 +26,7 @@ from genkern import (
     TopScore,
     check_score,
 )
-from genkern.embed import blocks
+from genkern.features import streaming as blocks
 
 SIZES = (2, 1, 2)  # states of the class models
 

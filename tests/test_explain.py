@@ -64,14 +64,19 @@ from genkern import (
     Windows,
     explain,
 )
-from genkern.core.hmm_positions import position_gradients
+from genkern.core.hmm.positions import position_gradients
 from genkern.datasets import load_splice_junctions
 from genkern.embed import ScaleSeries
-from genkern.embed.cross_fit import CrossFit
-from genkern.embed.fisher import LENGTH_POWER
-from genkern.embed.positions import as_vector, position_features
+from genkern.features.fisher import LENGTH_POWER
+from genkern.features.positions import as_vector
+from genkern.models.markov import positions as markov_positions
+from genkern.preprocess.cross_fit import CrossFit
 
 RNG = np.random.default_rng(7)
+
+
+def position_features(embedding, X):
+    return embedding.position_features(X)
 
 
 def rows(*shape: int) -> np.ndarray:
@@ -174,8 +179,7 @@ def test_states_that_are_certain_though_others_are_incomparably_more_likely() ->
 @pytest.mark.parametrize("name", list(SYMBOL_MODELS))
 def test_log_probabilities_of_positions_are_those_of_beginnings(name: str) -> None:
     model, x = SYMBOL_MODELS[name], SYMBOLS[0]
-    packed = model.pack([x], False) if name in ("categorical", "mixture") else model.pack([x])
-    logs = np.concatenate([found.log_prob for found in model_positions.position_statistics(model, packed)])
+    logs = np.concatenate([found.log_prob for found in model.position_statistics(model.pack([x]))])
     open_end = HMM(model.start, LEFT_RIGHT, model.emissions) if name == "hmm with end" else model
     if name != "hmm with stop":
         beginnings = open_end.log_prob([x[: t + 1] for t in range(len(x))])
@@ -217,7 +221,8 @@ def test_statistics_of_beginnings_do_not_depend_on_the_size_of_blocks(monkeypatc
         fisher = FisherScore(SYMBOL_MODELS[name]).fit(SYMBOLS)
         whole = position_features(fisher, SYMBOLS[:1]).toarray()
         with monkeypatch.context() as patch:
-            patch.setattr(model_positions, "BLOCK", 2 * fisher.n_features_out_)
+            for module in (model_positions, markov_positions):
+                patch.setattr(module, "BLOCK", 2 * fisher.n_features_out_)
             np.testing.assert_allclose(position_features(fisher, SYMBOLS[:1]).toarray(), whole, rtol=1e-12)
 
 

@@ -11,9 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from genkern import LDS, FisherScore, ModelLogOdds, explain
-from genkern.embed.positions import as_vector, position_features
+from genkern.features.positions import as_vector
 from genkern.models.class_mixture import ClassMixture
-from genkern.models.positions import position_statistics
 from tests.oracles_exact import DIGITS, exact_log_prob
 from tests.test_affinity_unstable import hidden
 
@@ -28,7 +27,7 @@ X = np.random.default_rng(0).standard_normal((9, 1))
 
 
 def positions_of(model: LDS, x: Any) -> Any:
-    (found,) = position_statistics(model, model.pack([x]))
+    (found,) = model.position_statistics(model.pack([x]))
     return found
 
 
@@ -65,7 +64,7 @@ def test_derivatives_are_those_of_exact_beginnings(case: str, name: str) -> None
 @pytest.mark.parametrize("case", CASES)
 def test_contributions_leave_nothing_to_the_rest(case: str) -> None:
     embedding = FisherScore(CASES[case], "identity").fit([X])
-    terms = position_features(embedding, [X]).toarray()
+    terms = embedding.position_features([X]).toarray()
     gap = np.abs(as_vector(embedding.transform([X])) - terms.sum(axis=0))
     assert (gap <= 1e-8 * (1e-3 + np.abs(terms).sum(axis=0))).all()
 
@@ -76,7 +75,7 @@ def test_what_is_lost_is_refused() -> None:
     model.log_prob([long])  # known by a filter on square roots, of which there are no derivatives
     odds = ModelLogOdds(ClassMixture({0: model, 1: hidden(0.5, 1.0)})).fit([long, long], [0, 1])
     with pytest.raises(ValueError, match=r"LDS: object 0: states that no observation tells apart"):
-        position_features(odds, [long])
+        odds.position_features([long])
 
 
 def test_explain_has_no_rest() -> None:

@@ -18,8 +18,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from genkern.data.representations import Representations
 from genkern.embed import FitEach
-from genkern.gram import Gram
 from genkern.kernels import (
     RBF,
     Diffusion,
@@ -33,14 +33,14 @@ from genkern.kernels import (
     ProbabilityProduct,
     SymmetricKL,
 )
-from genkern.models.categorical import Categorical
-from genkern.models.factorial import FactorialHMM
-from genkern.models.gaussian import Gaussian
-from genkern.models.hmm import HMM
-from genkern.models.hmm_estimator import HMMEstimator
+from genkern.kernels.gram import Gram
+from genkern.kernels.nystrom import Nystrom
+from genkern.models.factorial.model import FactorialHMM
+from genkern.models.families.categorical import Categorical
+from genkern.models.families.gaussian import Gaussian
+from genkern.models.hmm.estimator import HMMEstimator
+from genkern.models.hmm.model import HMM
 from genkern.models.sampled import Sampled
-from genkern.nystrom import Nystrom
-from genkern.representations import Representations
 
 KERNELS = [
     Linear(),
@@ -97,8 +97,8 @@ def test_results_do_not_depend_on_blocks_or_threads(kernel: Kernel, block_size: 
 
 
 def test_default_blocks_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("genkern.gram.MODELS", 4)
-    monkeypatch.setattr("genkern.gram.VECTORS", 4)
+    monkeypatch.setattr("genkern.kernels.gram.MODELS", 4)
+    monkeypatch.setattr("genkern.kernels.gram.VECTORS", 4)
     for kernel in (RBF(0.3), MeanMap(length=3).normalized()):
         X = representations(kernel, 0, 10)
         assert_allclose(Gram(kernel, n_jobs=2).fit_transform(X), kernel(X), rtol=1e-12)

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from genkern import HMM, Categorical, CategoricalEstimator, Gaussian, GaussianEstimator, HMMEstimator
-from genkern.models.hmm_estimator import states_by_length
+from genkern.models.hmm.estimator import states_by_length
 from tests.cases import hmmlearn_as_it_is, random_hmm, random_sequence
 
 

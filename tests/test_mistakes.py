@@ -44,9 +44,9 @@ from genkern import (
     from_concatenated,
     recipes,
 )
+from genkern.data.inspection import FEW, SMALL
+from genkern.data.objects import infer_alphabet, kind_of, pack_points, pack_series, pack_symbols
 from genkern.embed import ScaleSeries
-from genkern.inspection import FEW, SMALL
-from genkern.objects import infer_alphabet, kind_of, pack_points, pack_series, pack_symbols
 
 # --- a y that nothing uses
 
@@ -335,6 +335,8 @@ def test_channels_before_time_are_noticed():
     pack_series(list(wrong), n_channels=50)  # as a fitted model expects
     check_objects(right)
     check_objects(rng.normal(size=(4, 3, 23)))
+    with pytest.warns(UserWarning, match="3 time steps of 24 channels"):
+        check_objects(rng.normal(size=(4, 3, 24)))
     assert check_objects(wrong, layout="channels-first").values.shape == (200, 3)
     assert check_objects(wrong, kind="series", layout="time-first").values.shape == (12, 50)
     with pytest.warns(UserWarning, match="1 time steps of 9 channels"):

@@ -501,7 +501,7 @@ def test_t_information_is_the_second_moment_of_scores(covariance, coordinates):
     moment = (weights * scores.T) @ scores
     information = np.zeros_like(moment)
     start = 0
-    for block in model.stack([model]).information(np.ones(1), coordinates):
+    for block in model.stack([model]).member_information(np.ones(1), coordinates):
         information[start : start + len(block), start : start + len(block)] = block
         start += len(block)
     unit = np.sqrt(np.diag(moment))

@@ -21,8 +21,8 @@ from genkern import (
     PlugInClassifier,
     check_score,
 )
-from genkern.models import bayes_net_contraction as contraction
-from genkern.models import bayes_net_rows
+from genkern.models.bayes_net import contraction
+from genkern.models.bayes_net import rows as bayes_net_rows
 from tests.cases import random_hmm, rows
 
 seeds = st.integers(0, 2**32 - 1)

@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from genkern import FactorialHMM, FactorialHMMEstimator, FisherScore, Gaussian, PlugInClassifier, check_score
-from genkern.core import factorial as core
+from genkern.core.factorial import passes as core
 from tests.cases import rows
 
 KINDS = ("isotropic", "diagonal", "full")
@@ -339,7 +339,7 @@ def test_blocks_of_objects_and_threads_do_not_matter(monkeypatch):
     model = random_model(rng, (2, 2))
     X = random_series(rng, rng.integers(1, 30, 20), missing=0.1)
     whole, total = model.log_prob_grad(X), model.statistics(X, totals=True)
-    monkeypatch.setattr("genkern.models.factorial_passes.BLOCK_POSITIONS", 40)
+    monkeypatch.setattr("genkern.models.factorial.passes.BLOCK_POSITIONS", 40)
     np.testing.assert_array_equal(model.log_prob(X, n_jobs=2), model.log_prob(X))
     np.testing.assert_allclose(model.log_prob_grad(X, n_jobs=2), whole, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(model.statistics(X, True, n_jobs=2)["pairs"], total["pairs"], rtol=1e-12)
@@ -463,7 +463,7 @@ def test_the_objective_never_falls(kind, e_step, missing):
 
 
 def test_the_bound_does_not_fall_where_sweeps_stop_early(monkeypatch):
-    monkeypatch.setattr("genkern.models.factorial_estimator.SWEEPS", 1)
+    monkeypatch.setattr("genkern.models.factorial.estimator.SWEEPS", 1)
     # Here one sweep from equal probabilities in every step, not from where the last stopped, loses 0.8 in a step.
     X = random_model(np.random.default_rng(5), (3, 3), "full", spread=3.0).sample(5, length=30, rng=0)
     estimator = FactorialHMMEstimator(3, 2, "variational", covariance="full", n_init=1, max_iter=40, tol=0).fit(X)

@@ -79,7 +79,7 @@ def test_extreme_members_have_the_density_of_scipy(name):
 def test_own_log_density_takes_each_objects_members(name):
     rng = np.random.default_rng(3)
     stack = random_family(rng, name, (2, 3))
-    packed = stack.pack([random_points(rng, name, 4), random_points(rng, name, 5)], sequences=True)
+    packed = stack.pack_sequences([random_points(rng, name, 4), random_points(rng, name, 5)])
     own = stack.own_log_density(packed)
     np.testing.assert_array_equal(own[:4], stack[0].log_density(packed.values[:4]))
     np.testing.assert_array_equal(own[4:], stack[1].log_density(packed.values[4:]))
@@ -113,7 +113,7 @@ def test_information_is_the_variance_of_the_score(name, coordinates):
     moments = expectation(name, model, outer)
     p = len(model.parameter_names)
     np.testing.assert_allclose(moments[:p], 0.0, atol=1e-7)
-    (block,) = type(model).stack([model]).information(np.array([2.5]), coordinates)
+    (block,) = type(model).stack([model]).member_information(np.array([2.5]), coordinates)
     np.testing.assert_allclose(np.asarray(block).ravel(), 2.5 * moments[p:], rtol=1e-6, atol=1e-7)
 
 
@@ -122,13 +122,13 @@ def test_information_of_a_product_is_by_coordinates(name):
     if name == "dirichlet":
         return
     leaf = random_family(np.random.default_rng(4), name, (2,), 3)
-    block = np.asarray(leaf.information(np.ones(2), "softmax")[1])
+    block = np.asarray(leaf.member_information(np.ones(2), "softmax")[1])
     fields = len(block) // 3
     for j in range(3):
         alone = type(leaf)(*(getattr(leaf, field)[1:, [j]] for field in leaf._fields))
         places = np.arange(fields) * 3 + j
         np.testing.assert_allclose(
-            block[np.ix_(places, places)], alone.information(np.ones(1), "softmax")[0], rtol=1e-12
+            block[np.ix_(places, places)], alone.member_information(np.ones(1), "softmax")[0], rtol=1e-12
         )
     same = np.arange(len(block))[:, None] % 3 == np.arange(len(block)) % 3
     assert not block[~same].any()

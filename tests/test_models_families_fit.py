@@ -26,7 +26,7 @@ from genkern import (
     VonMisesEstimator,
     check_score,
 )
-from genkern.core import newton
+from genkern.core.families import newton
 from tests.cases import hmmlearn_as_it_is
 from tests.cases_families import ESTIMATORS, random_family, random_family_hmm, random_points
 

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from sklearn.neighbors import KernelDensity
 
 from genkern import HMM, KDE, FisherScore, FitEach, Gaussian, KDEEstimator, Mixture, PlugInClassifier, check_score
-from genkern.core import kde_variance as core
+from genkern.core.mixture import kde_variance as core
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -165,7 +165,7 @@ def test_information_is_that_of_an_observer_who_sees_the_point(coordinates):
                 )
             scores.append((sides[0] - sides[1]) / (2 * step))
         total += model.weights[i] * (scores * (mass / mass.sum())) @ np.transpose(scores)
-    blocks = KDE.stack([model]).information(np.array([1.0]), coordinates)
+    blocks = KDE.stack([model]).member_information(np.array([1.0]), coordinates)
     matrix, at = np.zeros((7, 7)), 0
     for block in blocks:
         matrix[at : at + len(block), at : at + len(block)] = block

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from statsmodels.tsa.statespace.kalman_smoother import KalmanSmoother
 
 from genkern import LDS, FisherScore, FitEach, LDSEstimator, check_score
-from genkern.models.lds_step import BOUND
+from genkern.models.lds.step import BOUND
 from tests.oracles_lds import dense, dense_states, drop, random_lds
 
 FORMS = {

@@ -16,7 +16,8 @@ from genkern import (
     check_objects,
     check_score,
 )
-from genkern.models.base import Model
+from genkern.models.families.gaussian_floor import floor_eigenvalues
+from genkern.models.value import Value
 from tests.cases import point_density, random_leaf, random_sequence
 
 FAMILIES = ("categorical", "isotropic", "diagonal", "full")
@@ -36,7 +37,7 @@ def test_own_log_density_takes_each_objects_members(family):
     rng = np.random.default_rng(1)
     stack = random_leaf(rng, family, (2, 3))
     X = [random_sequence(rng, family, 4), random_sequence(rng, family, 5)]
-    packed = stack.pack(X, sequences=True)
+    packed = stack.pack_sequences(X)
     if family == "categorical":
         evidence = stack.evidence(packed)
         own = np.log(evidence.table.reshape(2, 3, 3)[np.repeat([0, 1], [4, 5]), packed.values])
@@ -222,7 +223,7 @@ def test_values_are_frozen_equal_by_content_and_pickle(family):
                 assert not value.flags.writeable
     with pytest.raises(AttributeError, match="cannot be changed"):
         leaf.mean = 0
-    assert Model.stack.__func__(type(leaf), [leaf[0], leaf[1]]) == leaf
+    assert Value.stack.__func__(type(leaf), [leaf[0], leaf[1]]) == leaf
     assert leaf.unstack() == [leaf[0], leaf[1]]
     assert leaf[0].unstack()[2] == leaf[0, 2]
     with pytest.raises(TypeError, match="no len"):
@@ -267,3 +268,16 @@ def test_parameters_round_trip(family, coordinates):
 def test_errors_say_what_and_what_to_do(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+def test_raised_covariances_are_symmetric_to_the_last_bit_and_others_stay():
+    rng = np.random.default_rng(0)
+    roots = rng.normal(size=(6, 7, 7)) * np.array([1.0, 1.0, 1.0, 1.0, 1e-3, 1e-3, 1e-3])
+    cov, floor = roots.swapaxes(1, 2) @ roots, np.linspace(0.1, 0.7, 7)
+    cov[0] = np.diag(floor + 1.0)
+    found = floor_eigenvalues(cov, floor)
+    np.testing.assert_array_equal(found, found.swapaxes(1, 2))
+    np.testing.assert_array_equal(found[0], cov[0])
+    units = np.sqrt(floor)[:, None] * np.sqrt(floor)
+    assert np.linalg.eigvalsh(found / units).min() >= 1.0 - 1e-12
+    assert np.linalg.eigvalsh(found - cov).min() >= -1e-12  # nothing is taken away

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from genkern.embed.fisher import FisherScore
-from genkern.embed.fit_each import FitEach
+from genkern.data.objects import Alphabet, object_digests
+from genkern.features.fisher import FisherScore
+from genkern.features.fit_each import FitEach
 from genkern.learn.plugin import PlugInClassifier
 from genkern.models.check import check_score
-from genkern.models.markov import MarkovChain, PeriodicChain, PositionalChain
-from genkern.models.markov_estimator import MarkovChainEstimator, PeriodicChainEstimator, PositionalChainEstimator
-from genkern.objects import Alphabet, object_digests
+from genkern.models.markov.estimator import MarkovChainEstimator, PeriodicChainEstimator, PositionalChainEstimator
+from genkern.models.markov.model import MarkovChain, PeriodicChain, PositionalChain
 from tests.cases import rows
 
 LETTERS = Alphabet(("a", "b", "c"), (("?", (0, 1, 2)), ("x", (0, 2))))

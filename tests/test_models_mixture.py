@@ -24,10 +24,10 @@ from genkern import (
     SiteEstimator,
     check_score,
 )
-from genkern.core import gaussian as core
-from genkern.core.mixture import share_out
-from genkern.core.scaled_rows import scaled_rows
-from genkern.models import mixture_passes
+from genkern.core.arrays.scaled_rows import scaled_rows
+from genkern.core.gaussian import passes as core
+from genkern.core.mixture.posteriors import share_out
+from genkern.models.mixture import passes as mixture_passes
 from tests.cases import path_weights, point_density, random_leaf, random_sequence, rows
 
 FAMILIES = ("categorical", "isotropic", "diagonal", "full")
@@ -193,7 +193,7 @@ def test_information_is_that_of_an_observer_of_the_components(family):
     X = model.sample(1, length=100_000, rng=1)[0]
     scores = model.log_prob_grad(X)
     found, expected, at = scores.T @ scores / len(X), np.zeros((scores.shape[1],) * 2), 0
-    for block in model.stack([model]).information(np.ones(1), "softmax"):
+    for block in model.stack([model]).member_information(np.ones(1), "softmax"):
         expected[at : at + len(block), at : at + len(block)] = block
         at += len(block)
     scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))

@@ -25,7 +25,7 @@ from genkern import (
     Store,
     check_score,
 )
-from genkern.objects import object_digests
+from genkern.data.objects import object_digests
 from tests.cases import rows
 
 TOTALS = {"given": None, "fixed": 4, "poisson": Poisson(3.0), "geometric": Geometric(0.4)}
@@ -142,14 +142,16 @@ def test_information_is_the_second_moment_of_scores(which, law, coordinates):
     X = np.concatenate([row_list(s) for s in ([4] if law == "fixed" else range(24))])
     scores = model.log_prob_grad(X, coordinates)
     weights = np.exp(model.log_prob(X))
-    block = model.stack([model]).information(np.ones(1), coordinates)[0]
+    block = model.stack([model]).member_information(np.ones(1), coordinates)[0]
     np.testing.assert_allclose(block, (weights * scores.T) @ scores, rtol=1e-7, atol=1e-8)
     np.testing.assert_allclose(weights @ scores, 0.0, atol=1e-7)
 
 
 def test_information_of_random_totals_is_that_of_their_mean():
     probs = models()[0].probs
-    one, many = (Multinomial([probs], total).information(np.ones(1), "ratio")[0] for total in (1, Geometric(0.4)))
+    one, many = (
+        Multinomial([probs], total).member_information(np.ones(1), "ratio")[0] for total in (1, Geometric(0.4))
+    )
     np.testing.assert_allclose(many, 1.5 * one, rtol=1e-12)
 
 
@@ -157,7 +159,7 @@ def test_information_of_given_totals_is_that_of_one_draw():
     for model in models():
         scores = model.log_prob_grad(np.eye(3))
         moment = (np.exp(model.log_prob(np.eye(3))) * scores.T) @ scores
-        block = model.stack([model]).information(np.ones(1), "softmax")[0]
+        block = model.stack([model]).member_information(np.ones(1), "softmax")[0]
         np.testing.assert_allclose(block, moment, rtol=1e-10, atol=1e-12)
 
 
@@ -335,7 +337,7 @@ def test_fit_each_with_a_store_knows_sparse_rows_by_content():
     models_ = FitEach(MultinomialEstimator(), store=store).fit_transform(X)
     assert models_ == MultinomialEstimator().fit_each(X)
     order = np.arange(X.shape[0])[::-1]
-    packed = MultinomialEstimator().pack(X, sequences=False)
+    packed = MultinomialEstimator().pack(X)
     assert object_digests(packed.take(order)) == object_digests(packed)[::-1]
     assert len(set(object_digests(packed))) == len({tuple(row) for row in X.toarray()})
     assert FitEach(MultinomialEstimator(), store=store).fit(X).transform(X[order]) == models_[::-1]
@@ -350,7 +352,7 @@ def test_the_callers_matrix_is_not_changed():
         np.testing.assert_array_equal(old, new)
     pack = MultinomialEstimator().pack
     clean = scipy.sparse.csr_array(X.toarray())
-    assert object_digests(pack(X, sequences=False)) == object_digests(pack(clean, sequences=False))
+    assert object_digests(pack(X)) == object_digests(pack(clean))
 
 
 def test_objects_without_counts_are_uniform():
@@ -394,3 +396,11 @@ def test_sparse_sequences_are_refused():
     model = HMM([1.0], [[1.0]], Multinomial([[0.5, 0.5]]))
     with pytest.raises(TypeError, match="dense"):
         model.log_prob(scipy.sparse.csr_array(np.ones((2, 2))))
+
+
+def test_a_total_may_be_nothing_but_not_less():
+    for make in (Multinomial, DirichletMultinomial):
+        empty = make([0.2, 0.3, 0.5], 0)
+        assert empty.log_prob(np.zeros((1, 3)))[0] == 0.0
+        with pytest.raises(ValueError, match="total"):
+            make([0.2, 0.3, 0.5], -1)

@@ -75,7 +75,7 @@ def test_scores_have_the_stated_information():
     for coordinates in ("softmax", "ratio", "sqrt"):
         scores = model.log_prob_grad(windows, coordinates)
         np.testing.assert_allclose(weights @ scores, 0.0, atol=1e-12)
-        blocks = SiteModel.stack([model]).information(np.array([1.0]), coordinates)
+        blocks = SiteModel.stack([model]).member_information(np.array([1.0]), coordinates)
         second = (scores.T * weights) @ scores
         np.testing.assert_allclose(second[:4, :4], blocks[0], atol=1e-12)
         np.testing.assert_allclose(second[4:, 4:], blocks[1], atol=1e-12)

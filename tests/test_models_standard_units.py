@@ -12,7 +12,7 @@ from genkern import (
     LinearGaussianNetEstimator,
     SwitchingLDSEstimator,
 )
-from genkern.objects import pack_series
+from genkern.data.objects import pack_series
 from tests.oracles_lds import dense, drop, random_lds
 
 FORMS = ("diagonal", "isotropic", "full")
@@ -59,7 +59,7 @@ def level(name, model):
 
 
 def test_units_are_exact():
-    from genkern.models.floors import channel_scales, channel_units
+    from genkern.models.fit.floors import channel_scales, channel_units
 
     X = [[[0.1, 1e9 + 1.0], [0.1, np.nan]], [[0.1, 1e9 + 4.0], [np.nan, 1e9 + 2.0]]]
     mean, unit = channel_units(pack_series(X), own=False)
@@ -75,8 +75,8 @@ def test_units_are_exact():
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e300])
 def test_units_neither_overflow_nor_vanish(scale):
-    from genkern.models.floors import channel_scales, channel_units
-    from genkern.objects import Packed
+    from genkern.data.objects import Packed
+    from genkern.models.fit.floors import channel_scales, channel_units
 
     packed = Packed(scale * np.array([[1.0], [2.0], [6.0]]), np.array([0, 3]))
     mean, unit = channel_units(packed, own=False)

@@ -14,8 +14,8 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from genkern import HMM, LDS, FisherScore, Gaussian, LDSEstimator, SwitchingLDS, SwitchingLDSEstimator, check_score
-from genkern.models.switching_estimator import SWEEPS
-from genkern.models.switching_field import field_statistics, mean_field
+from genkern.models.switching.estimator import SWEEPS
+from genkern.models.switching.field import field_statistics, mean_field
 from tests.oracles_lds import drop, random_lds
 
 FORMS = {
@@ -435,6 +435,10 @@ def test_errors_say_what_to_do():
             call([np.zeros((3, 2))])
     with pytest.raises(ValueError, match=r"'state_cov' of system .* singular"):
         certain.bound([np.zeros((3, 2))])
+    noisy = LDS(np.eye(1), np.ones((2, 1)), 0.5, 0.5, np.zeros(1), 0.5)  # regular, with variances below one
+    half = SwitchingLDS([0.5, 0.5], [[0.5, 0.5]] * 2, LDS.stack([noisy, still]))
+    with pytest.raises(ValueError, match=r"'state_cov' of system \(1,\) is singular"):
+        half.bound([np.zeros((3, 2))])
 
 
 # --- the estimator

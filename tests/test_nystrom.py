@@ -191,7 +191,7 @@ def test_results_do_not_depend_on_blocks_or_threads(
 def test_rows_are_multiplied_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     X = rng.normal(size=(23, 2))
     whole = Nystrom(RBF(), 9).fit_transform(X)
-    monkeypatch.setattr("genkern.nystrom.VECTORS", 4)
+    monkeypatch.setattr("genkern.kernels.nystrom.VECTORS", 4)
     assert_allclose(Nystrom(RBF(), 9).fit_transform(X), whole, rtol=0, atol=1e-12)
 
 

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
 
-from genkern.objects import (
+from genkern.data.objects import (
     as_alphabet,
     check_objects,
     from_concatenated,

@@ -19,6 +19,15 @@ SOURCES = sorted(Path(genkern.__file__).parent.rglob("*.py"))
 TREES = {path: ast.parse(path.read_text()) for path in SOURCES}
 PRINTING = {"cli.py", "demo.py"}
 MAX_LINES, MAX_FUNCTION, MAX_JITTED_ARGUMENTS = 400, 60, 8
+# Decorators of core/: those that compile what they decorate or take it for compiled code, and all others.
+COMPILING = {"jit", "kernel", "inlined", "overload", "_vectorised"}
+OTHERS = {"cache", "lru_cache", "property", "register_model", "type_callable", "lower_builtin"}
+
+
+def decorators(node: ast.FunctionDef | ast.ClassDef) -> set[str]:
+    """Return the names of decorators, without their arguments."""
+    called = [item.func if isinstance(item, ast.Call) else item for item in node.decorator_list]
+    return {ast.unparse(item).rpartition(".")[2] for item in called}
 
 
 def public_callables() -> list[tuple[str, Any]]:
@@ -76,12 +85,14 @@ def test_version_is_that_of_the_project() -> None:
 def test_every_public_name_is_there_and_listed() -> None:
     assert sorted(set(genkern.__all__)) == sorted(genkern.__all__)
     assert set(genkern.__all__) <= set(dir(genkern))
-    assert set(genkern.__all__) == {*genkern._MODULE_OF, *genkern._MODULES}
+    stub = ast.parse(Path(genkern.__file__).with_suffix(".pyi").read_text())
+    listed = [alias.name for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    assert sorted(genkern.__all__) == sorted(listed)
     assert run("from genkern import *; print(HMM.__name__, affinity is not None)") == "HMM True"
 
 
 def test_unknown_names_raise_attribute_errors() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'HNM'"):
+    with pytest.raises(AttributeError, match="HNM"):
         _ = genkern.HNM  # type: ignore[attr-defined]
 
 
@@ -117,6 +128,39 @@ def test_public_methods_have_docstrings(name: str, value: Any) -> None:
     assert not silent, f"{name}: no docstring on {silent}"
 
 
+OWN = {"self", "cls", "super"}
+OF_VALUES = {"_fields", "_replace", "_restore"}  # of named tuples and models, whose names are given by others
+CALLERS = [p for p in SOURCES if p.parent.name in ("features", "preprocess", "recipes", "explanation")]
+
+
+@pytest.mark.parametrize("path", CALLERS, ids=[path.stem for path in CALLERS])
+def test_nobody_calls_private_methods_of_others(path: Path) -> None:
+    for node in ast.walk(TREES[path]):
+        if isinstance(node, ast.Attribute) and re.fullmatch("_[a-z].*", node.attr) and node.attr not in OF_VALUES:
+            owner = node.value.func if isinstance(node.value, ast.Call) else node.value
+            assert getattr(owner, "id", None) in OWN, f"{path.name}:{node.lineno}: {ast.unparse(node)}"
+
+
+def forbidden(rule: tuple[Any, ast.expr]) -> bool:
+    """Say whether a flag, as a keyword or in a dictionary of flags, is one that compiled code must not have."""
+    name, value = rule
+    return name in ("fastmath", "parallel") and not (isinstance(value, ast.Constant) and value.value is False)
+
+
+def test_all_decorators_of_compiled_code_are_known() -> None:
+    source = TREES[next(path for path in SOURCES if path.name == "jit.py")]
+    made = {node.name for node in source.body if isinstance(node, ast.FunctionDef) and "Function" in ast.unparse(node)}
+    assert made - {"_compiled"} == {"jit", "kernel", "inlined"}  # of Function -> Function
+    used: dict[str, int] = {}
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                for name in decorators(node) & (decorators(node) if "core" in path.parts else COMPILING):
+                    used[name] = used.get(name, 0) + 1
+    assert set(used) == COMPILING | OTHERS
+    assert used["kernel"] > 100  # it is the most frequent one
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=[path.stem for path in SOURCES])
 def test_source_keeps_the_house_rules(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= MAX_LINES
@@ -126,13 +170,20 @@ def test_source_keeps_the_house_rules(path: Path) -> None:
             if isinstance(node.body[0], ast.Expr) and ast.get_docstring(node):
                 length -= (node.body[0].end_lineno or 0) - node.body[0].lineno
             assert length <= MAX_FUNCTION, f"{path.name}:{node.lineno} {node.name} has {length} lines"
-            if any("jit" in ast.unparse(decorator) for decorator in node.decorator_list):
-                assert len(node.args.args) <= MAX_JITTED_ARGUMENTS, f"{path.name}:{node.lineno} {node.name}"
+            if decorators(node) & COMPILING:
+                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                given = [argument for argument in given if argument.arg != "typingctx"]  # which callers do not give
+                assert len(given) <= MAX_JITTED_ARGUMENTS, f"{path.name}:{node.lineno} {node.name}"
+                assert node.args.vararg is None, f"{path.name}:{node.lineno} {node.name}"
+                assert node.args.kwarg is None, f"{path.name}:{node.lineno} {node.name}"
+                assert ast.get_docstring(node), f"{path.name}:{node.lineno} {node.name} has no docstring"
         elif isinstance(node, ast.Call):
             assert path.name in PRINTING or ast.unparse(node.func) != "print", f"{path.name}:{node.lineno}"
-            for word in node.keywords:
-                rule = (word.arg, getattr(word.value, "value", None))
-                assert rule not in {("fastmath", True), ("parallel", True)}, f"{path.name}:{node.lineno}"
+            rules = [(word.arg, word.value) for word in node.keywords]
+            assert not any(map(forbidden, rules)), f"{path.name}:{node.lineno}"
+        elif isinstance(node, ast.Dict):
+            rules = [(getattr(key, "value", None), value) for key, value in zip(node.keys, node.values)]
+            assert not any(map(forbidden, rules)), f"{path.name}:{node.lineno}"
         elif isinstance(node, ast.Raise) and node.exc is not None:
             assert "NotImplementedError" not in ast.unparse(node.exc), f"{path.name}:{node.lineno}"
 

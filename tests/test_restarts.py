@@ -7,7 +7,8 @@ import pytest
 from sklearn.base import clone
 
 from genkern import LDS, FactorialHMMEstimator, HMMEstimator, LDSEstimator, MixtureEstimator, SwitchingLDSEstimator
-from genkern.models import lds_estimator, restarts
+from genkern.models.fit import restarts
+from genkern.models.lds import estimator as lds_estimator
 
 
 def data(kind, n=6):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from genkern import LDS, Expected, Power, affinity
-from genkern.core.kalman_paths import path_densities
+from genkern.core.kalman.paths import path_densities
 from tests.cases_odd import scalar
 from tests.oracles_exact import exact_kernel, exact_log_prob
 

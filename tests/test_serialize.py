@@ -27,8 +27,8 @@ from genkern import (
     SiteEstimator,
     as_alphabet,
 )
-from genkern.models.base import Model
-from genkern.serialize import DEEPEST, MAGIC, UnknownClassError, UnreadableError, _checksum, dumps, loads
+from genkern.data.serialize import DEEPEST, MAGIC, UnknownClassError, UnreadableError, _checksum, dumps, loads
+from genkern.models.value import Value
 from tests.cases_zoo import ZOO
 
 VALUES = {
@@ -47,7 +47,7 @@ def same(one, other):
         return False
     if isinstance(one, np.ndarray | np.generic):
         return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
-    if isinstance(one, Model):
+    if isinstance(one, Value):
         return one == other and all(same(getattr(one, name), getattr(other, name)) for name in one._fields)
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(same, one, other))
@@ -61,8 +61,8 @@ def same(one, other):
 def arrays_of(value):
     if isinstance(value, np.ndarray):
         yield value
-    parts = [getattr(value, name) for name in value._fields] if isinstance(value, Model) else value
-    if isinstance(value, Model | tuple):
+    parts = [getattr(value, name) for name in value._fields] if isinstance(value, Value) else value
+    if isinstance(value, Value | tuple):
         for part in parts:
             yield from arrays_of(part)
 
@@ -176,8 +176,8 @@ def test_nan_payloads_and_signs_survive_in_arrays():
 def test_bytes_are_the_same_in_another_process_that_has_imported_nothing():
     payload = dumps(ZOO["HMM of mixtures"])
     code = (
-        "import sys; from genkern.serialize import dumps, loads\n"
-        "assert 'genkern.models.hmm' not in sys.modules\n"
+        "import sys; from genkern.data.serialize import dumps, loads\n"
+        "assert 'genkern.models.hmm.model' not in sys.modules\n"
         "payload = sys.stdin.buffer.read()\n"
         "value = loads(payload); assert dumps(value) == payload; print(value.digest)"
     )
@@ -192,7 +192,7 @@ class Foreign:
     pass
 
 
-class Coin(Model):
+class Coin(Value):
     """A user's own model."""
 
     _fields = ("side",)
@@ -243,14 +243,14 @@ def test_models_of_users_are_values():
 
 def test_a_class_of_the_same_name_takes_no_place():
     chain = ZOO["MarkovChain"]
-    for module in ("genkern.embed.positions", "elsewhere"):
+    for module in ("genkern.features.positions", "elsewhere"):
         twin = type("MarkovChain", (MarkovChain,), {"__module__": module})
         assert type(loads(dumps(chain))) is MarkovChain
         assert type(loads(dumps(twin(chain.start, chain.transitions)))) is twin
 
 
 def test_a_class_that_is_gone_is_named():
-    class Lost(Model):
+    class Lost(Value):
         _fields = ("x",)
 
         def __init__(self, x):
@@ -344,7 +344,7 @@ HOSTILE = {
     "a public function": forged({"value": ["explain", {}]}),
     "an estimator": forged({"value": ["HMMEstimator", {"n_states": 2}]}),
     "an abstract class": forged({"value": ["Leaf", {}]}),
-    "the base": forged({"value": ["Model", {}]}),
+    "the base": forged({"value": ["Value", {}]}),
     "a class by a number": forged({"value": [3, {}]}),
     "fields as a list": forged({"value": ["Gaussian", []]}),
     "no fields": forged({"value": ["Gaussian", {}]}),

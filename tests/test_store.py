@@ -23,10 +23,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from genkern import FitEach, MarkovChainEstimator
-from genkern.models.base import Model
-from genkern.objects import as_alphabet
-from genkern.serialize import _classes
-from genkern.store import Store, make_key
+from genkern.data.objects import as_alphabet
+from genkern.data.serialize import _classes
+from genkern.data.store import Store, make_key
+from genkern.models.value import Value
 
 NAN = float("nan")
 
@@ -165,7 +165,7 @@ def test_arrays_without_fixed_content_raise():
 
 def test_keys_are_the_same_in_another_process():
     code = (
-        "import numpy as np\nfrom genkern.objects import as_alphabet\nfrom genkern.store import make_key\n"
+        "import numpy as np\nfrom genkern.data.objects import as_alphabet\nfrom genkern.data.store import make_key\n"
         "parts = {'x': 1, 'y': {1, 2}, 'z': {'p', 'q', 'r'}}, np.arange(3.0), as_alphabet('dna')\n"
         "print(make_key('a', *parts))"
     )
@@ -311,7 +311,7 @@ def test_damaged_files_are_computed_again(tmp_path, damage):
     assert Store(tmp_path).get(key) == [3]
 
 
-class Gone(Model):
+class Gone(Value):
     _fields = ("x",)
 
     def __init__(self, x):
@@ -485,7 +485,7 @@ def test_a_folder_that_others_can_write_is_left_and_told(tmp_path):
 HAMMER = """
 import sys, time
 from pathlib import Path
-from genkern.store import Store, make_key
+from genkern.data.store import Store, make_key
 
 path, go = map(Path, sys.argv[1:])
 store, keys = Store(path, max_bytes=60_000), [make_key(i) for i in range(40)]
@@ -579,3 +579,14 @@ def test_relative_paths_are_fixed_at_once(tmp_path, monkeypatch):
     (key,) = keys_of("a")
     store.put(key, 1)
     assert entry_of(tmp_path / "entries").exists()
+
+
+def test_keys_do_not_move_with_modules(monkeypatch):
+    from genkern import Categorical, HMMEstimator
+
+    before = make_key(HMMEstimator(2)), make_key(Categorical([0.5, 0.5]))
+    for kind in (HMMEstimator, Categorical):
+        monkeypatch.setattr(kind, "__module__", "genkern.somewhere.else")
+    assert before == (make_key(HMMEstimator(2)), make_key(Categorical([0.5, 0.5])))
+    monkeypatch.setattr(HMMEstimator, "__module__", "another.package")
+    assert make_key(HMMEstimator(2)) != before[0]

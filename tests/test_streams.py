@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from genkern import CategoricalEstimator, HMMEstimator
-from genkern.models.streams import derive, keys_of, seed_of, uniforms
+from genkern.models.fit.streams import derive, keys_of, seed_of, uniforms
 
 
 def test_numbers_are_uniform_and_uncorrelated_across_keys_and_counters():

@@ -18,9 +18,9 @@ from genkern import (
     MixtureEstimator,
     StateSpace,
 )
-from genkern.models.gaussian_floor import floor_eigenvalues
-from genkern.models.streams import unit_free_digests
-from genkern.objects import pack_series
+from genkern.data.objects import pack_series
+from genkern.models.families.gaussian_floor import floor_eigenvalues
+from genkern.models.fit.streams import unit_free_digests
 
 UNITS = [1e-9, 1e-5, 1e-2, 1e3, 1e9]
 COMMON = [*UNITS, None]  # None: another unit for every channel

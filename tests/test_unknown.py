@@ -44,8 +44,8 @@ from genkern import (
     check_objects,
     recipes,
 )
-from genkern.embed.recode import reduced_alphabet
-from genkern.objects import infer_alphabet, pack_symbols
+from genkern.data.objects import infer_alphabet, pack_symbols
+from genkern.preprocess.recode import reduced_alphabet
 
 SYMBOLS = "abc"
 LENGTH = 8

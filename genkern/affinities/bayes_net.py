@@ -8,11 +8,11 @@ import numpy as np
 
 from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import affinity
-from genkern.models.base import rebatch
-from genkern.models.bayes_net import BayesNet
-from genkern.models.bayes_net_rows import Rows, sweep
+from genkern.models.bayes_net.model import BayesNet
+from genkern.models.bayes_net.rows import DistinctRows, sweep
 from genkern.models.graph import Graph
-from genkern.models.hmm import HMM
+from genkern.models.hmm.model import HMM
+from genkern.models.value import rebatch
 from genkern.validation import Floats
 
 CHUNK = 1 << 21  # parameters of pairs at a time
@@ -81,7 +81,7 @@ def _contracted(P: BayesNet, Q: BayesNet, how: How) -> Floats:
         size = len(first[some])
         values = np.concatenate([left[first[some]], right[second[some]], np.tile(extra, (size, 1))], axis=1)
         each = np.arange(size)
-        rows = Rows(np.full((size, len(graph.names)), -1), each, each, each, np.arange(size + 1))
+        rows = DistinctRows(np.full((size, len(graph.names)), -1), each, each, each, np.arange(size + 1))
         for part in sweep(graph, values, rows, backward=False):
             out[low + part.rows] = part.log_prob
     return out.reshape(*batch, a, b)

@@ -10,7 +10,7 @@ import numpy as np
 from genkern.affinities.how import Expected, Power
 from genkern.affinities.overlap import SMALLEST, log_overlap, overlap, smallest
 from genkern.affinities.registry import affinity
-from genkern.models.categorical import Categorical
+from genkern.models.families.categorical import Categorical
 from genkern.validation import Floats
 
 

@@ -11,12 +11,12 @@ from genkern.affinities.categorical import check_alphabets
 from genkern.affinities.hmm import MEAN_MAP, PRODUCT, state_pair_recursion
 from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import affinity
-from genkern.models.base import rebatch
-from genkern.models.categorical import Categorical
-from genkern.models.hmm import HMM
-from genkern.models.markov import MarkovChain, PositionalChain
-from genkern.models.markov_base import Chain
-from genkern.models.site import SiteModel
+from genkern.models.families.categorical import Categorical
+from genkern.models.families.site import SiteModel
+from genkern.models.hmm.model import HMM
+from genkern.models.markov.base import Chain
+from genkern.models.markov.model import MarkovChain, PositionalChain
+from genkern.models.value import rebatch
 from genkern.validation import Floats
 
 CHUNK = 1 << 21  # numbers in a temporary array

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.models.base import Model, rebatch
+from genkern.models.value import Value, rebatch
 from genkern.validation import Floats
 
 
@@ -68,7 +68,7 @@ def as_collection(models: Any, who: str) -> Collection:
     """Return a model, a stack, or a list of single models as a collection."""
     if isinstance(models, Collection):
         return models
-    if isinstance(models, Model):
+    if isinstance(models, Value):
         stack = rebatch(models, (math.prod(models.shape),))
         return Collection([Group(stack, np.arange(len(stack)))], models.shape)
     if not isinstance(models, Sequence | np.ndarray) or isinstance(models, str):
@@ -77,7 +77,7 @@ def as_collection(models: Any, who: str) -> Collection:
         raise ValueError(f"{who}: needs at least one model. Got an empty list.")
     members: dict[Any, list[int]] = {}
     for i, model in enumerate(models):
-        if not isinstance(model, Model):
+        if not isinstance(model, Value):
             raise TypeError(
                 f"{who}: a list must hold models. Got {type(model).__name__} at index {i}; FitEach turns objects into "
                 "models."
@@ -94,7 +94,7 @@ def as_collection(models: Any, who: str) -> Collection:
     return Collection(groups, (len(models),))
 
 
-def _likeness(model: Model) -> tuple[Any, ...]:
+def _likeness(model: Value) -> tuple[Any, ...]:
     """Return what two models must share to be stacked: class, array shapes, and all that is not an array."""
     parts: list[Any] = [type(model)]
     for name in model._fields:
@@ -104,6 +104,6 @@ def _likeness(model: Model) -> tuple[Any, ...]:
         elif isinstance(value, tuple):
             parts.append(tuple(part.shape if isinstance(part, np.ndarray) else part for part in value))
         else:
-            inner = isinstance(value, Model) and name not in model._shared
+            inner = isinstance(value, Value) and name not in model._shared
             parts.append(_likeness(value) if inner else value)
     return tuple(parts)

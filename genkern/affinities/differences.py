@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.affinities.rules import PairError
-from genkern.core.kalman_passes import Systems
-from genkern.core.kalman_roots import LOST, Roots, densities, factored, lower, roots_of
+from genkern.core.kalman.passes import Systems
+from genkern.core.kalman.roots import LOST, Roots, densities, factored, lower, roots_of
 from genkern.validation import Floats
 
 Ints = NDArray[np.int64]

@@ -9,11 +9,11 @@ import numpy as np
 from genkern.affinities.gaussian import as_kind
 from genkern.affinities.hmm import MEAN_MAP, PRODUCT, state_pair_recursion
 from genkern.affinities.how import Expected, How, Power
-from genkern.affinities.mean_field import Chains, Coupling, beliefs_of, collapsed_bound, joint_bound
+from genkern.affinities.mean_field import ChainPotentials, Coupling, beliefs_of, collapsed_bound, joint_bound
 from genkern.affinities.registry import affinity
-from genkern.models.base import rebatch
-from genkern.models.factorial import FactorialHMM
-from genkern.models.hmm import HMM
+from genkern.models.factorial.model import FactorialHMM
+from genkern.models.hmm.model import HMM
+from genkern.models.value import rebatch
 from genkern.validation import Floats
 
 MAX_PAIRS = 1 << 20  # pairs of joint states up to which the exact recursion runs
@@ -152,9 +152,9 @@ def _spread(noise: list[Floats], how: Power | Expected) -> Floats:
     return noise[0] + noise[1] + np.eye(noise[0].shape[-1]) / how.lam
 
 
-def _chains(P: FactorialHMM, Q: FactorialHMM, power: float) -> Chains:
+def _chains(P: FactorialHMM, Q: FactorialHMM, power: float) -> ChainPotentials:
     """Return the chains of both models of N pairs, those of the second with means of the other sign."""
     with np.errstate(divide="ignore"):
         starts = [power * np.log(start) for start in (*P.starts, *Q.starts)]
         steps = [power * np.log(rows) for rows in (*P.transitions, *Q.transitions)]
-    return Chains(starts, steps, [*P.means, *(-level for level in Q.means)], P.n_chains)
+    return ChainPotentials(starts, steps, [*P.means, *(-level for level in Q.means)], P.n_chains)

@@ -19,15 +19,15 @@ from scipy.special import erfcx, i0e
 from genkern.affinities.how import Expected, Power
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
-from genkern.core.gamma_ratio import log_gap, stirling_rest
-from genkern.core.power_series import LOG_2PI, log_poisson_powers, log_power_series
-from genkern.models.bernoulli import Bernoulli
-from genkern.models.dirichlet import Dirichlet
-from genkern.models.exponential import Exponential
-from genkern.models.gamma import Gamma
-from genkern.models.geometric import Geometric
-from genkern.models.poisson import Poisson
-from genkern.models.von_mises import VonMises
+from genkern.core.families.gamma_ratio import log_gap, stirling_rest
+from genkern.core.families.power_series import LOG_2PI, log_poisson_powers, log_power_series
+from genkern.models.families.bernoulli import Bernoulli
+from genkern.models.families.dirichlet import Dirichlet
+from genkern.models.families.exponential import Exponential
+from genkern.models.families.gamma import Gamma
+from genkern.models.families.geometric import Geometric
+from genkern.models.families.poisson import Poisson
+from genkern.models.families.von_mises import VonMises
 from genkern.validation import Floats
 
 CHUNK = 1 << 20  # numbers in a temporary array

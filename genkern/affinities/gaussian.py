@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from genkern.affinities.how import Expected, Power
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
-from genkern.core.gaussian_pairs import lanes_of, pair_terms
-from genkern.models.gaussian import Gaussian
+from genkern.core.gaussian.pairs import lanes_of, pair_terms
+from genkern.models.families.gaussian import Gaussian
 from genkern.validation import Floats
 
 LOG_2PI = math.log(2.0 * math.pi)
@@ -21,7 +21,7 @@ CHUNK = 1 << 16  # numbers in a temporary array: several of them should fit into
 EPS = float(np.finfo(float).eps)
 
 
-class Normals(NamedTuple):
+class GaussianStack(NamedTuple):
     """Means G + (a, d), and variances G + (a, 1) or G + (a, d), or covariances G + (a, d, d) if full."""
 
     mean: Floats
@@ -78,7 +78,7 @@ def gaussian_mean_map(P: Gaussian, Q: Gaussian, how: Expected) -> Floats:
     return _log_normal(left, right, Spread(1.0, how.lam), how.lam)
 
 
-def promoted(P: Gaussian, Q: Gaussian) -> tuple[Normals, Normals]:
+def promoted(P: Gaussian, Q: Gaussian) -> tuple[GaussianStack, GaussianStack]:
     """Return both stacks with covariances of the more general kind of the two."""
     if P.mean.shape[-1] != Q.mean.shape[-1]:
         raise ValueError(
@@ -90,18 +90,18 @@ def promoted(P: Gaussian, Q: Gaussian) -> tuple[Normals, Normals]:
     return as_kind(P, kind), as_kind(Q, kind)
 
 
-def as_kind(model: Gaussian, kind: str) -> Normals:
+def as_kind(model: Gaussian, kind: str) -> GaussianStack:
     """Return means and covariances of a kind at least as general as the model's."""
     if kind == "isotropic":
-        return Normals(model.mean, model.cov[..., None], False)
+        return GaussianStack(model.mean, model.cov[..., None], False)
     if kind == "diagonal":
-        return Normals(model.mean, model.variances, False)
+        return GaussianStack(model.mean, model.variances, False)
     if model.covariance_type == "full":
-        return Normals(model.mean, model.cov, True)
-    return Normals(model.mean, model.variances[..., None] * np.eye(model.mean.shape[-1]), True)
+        return GaussianStack(model.mean, model.cov, True)
+    return GaussianStack(model.mean, model.variances[..., None] * np.eye(model.mean.shape[-1]), True)
 
 
-def _log_determinants(normals: Normals) -> Floats:
+def _log_determinants(normals: GaussianStack) -> Floats:
     """Return log |Sigma| of each member, G + (a,); -inf if singular to rounding."""
     d = normals.mean.shape[-1]
     values = np.linalg.eigvalsh(normals.cov) if normals.full else normals.cov
@@ -110,7 +110,7 @@ def _log_determinants(normals: Normals) -> Floats:
     return np.where(singular, -np.inf, logs)
 
 
-def _log_normal(left: Normals, right: Normals, spread: Spread, weight: float) -> Floats:
+def _log_normal(left: GaussianStack, right: GaussianStack, spread: Spread, weight: float) -> Floats:
     r"""Return :math:`-\frac12\log|V| - \frac w2 \delta^T V^{-1} \delta`, G + (a, b), in chunks of bounded memory."""
     *batch, a, _ = left.mean.shape
     b = right.mean.shape[-2]
@@ -120,8 +120,8 @@ def _log_normal(left: Normals, right: Normals, spread: Spread, weight: float) ->
     left, right = _flat(left, g), _flat(right, g)
     skip = None if spread.skip is None else spread.skip.reshape(g, a, b)
     for some, rows in _chunks(g, a, b, CHUNK):
-        part = Normals(left.mean[some, rows], left.cov[some, rows], left.full)
-        whole = Normals(right.mean[some], right.cov[some], right.full)
+        part = GaussianStack(left.mean[some, rows], left.cov[some, rows], left.full)
+        whole = GaussianStack(right.mean[some], right.cov[some], right.full)
         unused = None if skip is None else skip[some, rows]
         log_det, square = terms(part, whole, spread._replace(skip=unused))
         out[some, rows] = -0.5 * (log_det + weight * square)
@@ -137,10 +137,10 @@ def _log_normal(left: Normals, right: Normals, spread: Spread, weight: float) ->
     return out.reshape(*batch, a, b)
 
 
-def _flat(normals: Normals, g: int) -> Normals:
+def _flat(normals: GaussianStack, g: int) -> GaussianStack:
     """Return the leading axes G as one."""
     depth = normals.mean.ndim - 2
-    return Normals(
+    return GaussianStack(
         normals.mean.reshape(g, *normals.mean.shape[depth:]),
         normals.cov.reshape(g, *normals.cov.shape[depth:]),
         normals.full,
@@ -157,7 +157,7 @@ def _chunks(g: int, a: int, row: int, size: int) -> Iterator[tuple[slice, slice]
         yield from ((slice(i, i + 1), slice(j, j + step)) for i in range(g) for j in range(0, a, step))
 
 
-def _diagonal_terms(left: Normals, right: Normals, spread: Spread) -> tuple[Floats, Floats]:
+def _diagonal_terms(left: GaussianStack, right: GaussianStack, spread: Spread) -> tuple[Floats, Floats]:
     """Return log |V| and the squared Mahalanobis distance, (g, a, b); log |V| is NaN where V is singular.
 
     One channel after the other, in place: no array has more than (g, a, b) entries.
@@ -190,7 +190,7 @@ def _safe_group(first: Floats, second: Floats) -> int:
     return 4 if smallest > 1e-70 and first.max() + second.max() < 1e70 else 1
 
 
-def _full_terms(left: Normals, right: Normals, spread: Spread) -> tuple[Floats, Floats]:
+def _full_terms(left: GaussianStack, right: GaussianStack, spread: Spread) -> tuple[Floats, Floats]:
     """Return log |V| and the squared Mahalanobis distance, (g, a, b); NaN where V is singular."""
     shape = (*left.mean.shape[:2], right.mean.shape[1])
     log_det, square = np.empty(shape), np.empty(shape)

@@ -13,11 +13,11 @@ from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import affinity, needs_length
 from genkern.affinities.resolvent import log_all_lengths, log_all_lengths_plain
 from genkern.affinities.rules import PairError
-from genkern.core.pairs import LANES, PairSide, pair_log, pair_log_factors, pair_log_values
-from genkern.core.pairs_plain import pair_log_plain
-from genkern.core.products import inner_products
-from genkern.models.base import rebatch
-from genkern.models.hmm import HMM
+from genkern.core.arrays.products import inner_products
+from genkern.core.pairs.plain import pair_log_plain
+from genkern.core.pairs.recursion import LANES, PairSide, pair_log, pair_log_factors, pair_log_values
+from genkern.models.hmm.model import HMM
+from genkern.models.value import rebatch
 from genkern.validation import Floats
 
 CHUNK = 1 << 20  # pairs of states at a time, each of which costs one elementary kernel value
@@ -31,7 +31,7 @@ PRODUCT = "Jebara, Kondor & Howard (2004), section 4.2, the power inside the lat
 MEAN_MAP = "Mehta & Gray (2010), proposition 3 and algorithm 1"
 
 
-class Table(NamedTuple):
+class EmissionAffinities(NamedTuple):
     """Affinities of emissions: values, or their logarithms."""
 
     values: Floats  # (a, n, b, m), or (g, n, m) of pairs
@@ -45,7 +45,7 @@ class Factors(NamedTuple):
     second: Floats  # (b, m, k)
 
 
-Psi = Table | Factors
+Psi = EmissionAffinities | Factors
 
 
 class Solver(NamedTuple):
@@ -155,7 +155,7 @@ def _by_rows(P: HMM, Q: HMM, how: How, solver: Solver) -> Floats:
         size = rows.stop - low
         try:
             if factors is not None:
-                psi = Table(inner_products(factors.first[low * n : rows.stop * n], factors.second), False)
+                psi = EmissionAffinities(inner_products(factors.first[low * n : rows.stop * n], factors.second), False)
             else:
                 few = rebatch(P[rows].emissions, (size * n,))
                 psi = _logs(few, all_of_them, how, lambda i, j: ((i // n, j // m), (i % n, j % m)))
@@ -185,7 +185,7 @@ def _paired(P: HMM, Q: HMM, how: How, solver: Solver) -> Floats:
     if factors is None:
         psi = _logs(first.emissions, second.emissions, how, lambda g, i, j: ((g, 0, 0), (i, j)))
     else:
-        psi = factors if factors.first.shape[-1] <= solver.few else Table(inner_products(*factors), False)
+        psi = factors if factors.first.shape[-1] <= solver.few else EmissionAffinities(inner_products(*factors), False)
     return solver.paired(_side(first, how), _side(second, how), psi)[:, None, None]
 
 
@@ -195,10 +195,12 @@ def _factors(P: Any, Q: Any, how: How) -> Factors | None:
     return None if found is None else Factors(*found)
 
 
-def _logs(P: Any, Q: Any, how: How, locate: Callable[..., tuple[tuple[int, ...], tuple[int, int]]]) -> Table:
+def _logs(
+    P: Any, Q: Any, how: How, locate: Callable[..., tuple[tuple[int, ...], tuple[int, int]]]
+) -> EmissionAffinities:
     """Return log affinities of emissions, G + (a, b); ``locate`` turns an index into models' and states'."""
     try:
-        return Table(affinity.block(P, Q, how), True)
+        return EmissionAffinities(affinity.block(P, Q, how), True)
     except PairError as error:
         models, (s, t) = locate(*error.index)
         raise PairError(models, f"in the emissions of states {s} and {t}, {error.text}") from None
@@ -227,7 +229,7 @@ def _squares(crossed: Callable[[PairSide, PairSide, Psi], Floats], left: PairSid
     return out
 
 
-def _sum_crossed(left: PairSide, right: PairSide, psi: Table) -> Floats:
+def _sum_crossed(left: PairSide, right: PairSide, psi: EmissionAffinities) -> Floats:
     """Return logs (a, b) summed over all lengths."""
     a, _, b, _ = psi.values.shape
     i, j = np.divmod(np.arange(a * b), b)
@@ -238,7 +240,7 @@ def _sum_crossed(left: PairSide, right: PairSide, psi: Table) -> Floats:
         raise PairError(divmod(error.index[0], b), error.text) from None
 
 
-def _sum_paired(left: PairSide, right: PairSide, psi: Table) -> Floats:
+def _sum_paired(left: PairSide, right: PairSide, psi: EmissionAffinities) -> Floats:
     """Return logs (g,) summed over all lengths; a pair for which the sum diverges is an error."""
     g, n, m = psi.values.shape
     with np.errstate(divide="ignore"):

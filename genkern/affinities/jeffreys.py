@@ -20,18 +20,18 @@ from genkern.affinities.how import Jeffreys
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
 from genkern.affinities.sampled import Densities, densities
-from genkern.models.bernoulli import Bernoulli
-from genkern.models.categorical import Categorical
-from genkern.models.dirichlet import Dirichlet
-from genkern.models.exponential import Exponential
-from genkern.models.gamma import Gamma
-from genkern.models.gaussian import Gaussian
-from genkern.models.geometric import Geometric
-from genkern.models.multinomial import Multinomial
-from genkern.models.poisson import Poisson
+from genkern.models.families.bernoulli import Bernoulli
+from genkern.models.families.categorical import Categorical
+from genkern.models.families.dirichlet import Dirichlet
+from genkern.models.families.exponential import Exponential
+from genkern.models.families.gamma import Gamma
+from genkern.models.families.gaussian import Gaussian
+from genkern.models.families.geometric import Geometric
+from genkern.models.families.multinomial import Multinomial
+from genkern.models.families.poisson import Poisson
+from genkern.models.families.site import SiteModel
+from genkern.models.families.von_mises import VonMises
 from genkern.models.sampled import Sampled
-from genkern.models.site import SiteModel
-from genkern.models.von_mises import VonMises
 from genkern.validation import Floats
 
 REFERENCE = "Jebara, Kondor & Howard (2004), section 7"

@@ -12,13 +12,13 @@ from genkern.affinities.differences import SINGULAR, TRUSTED, Pairs, alike, care
 from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
-from genkern.core.kalman_passes import run
-from genkern.core.kalman_paths import recount
-from genkern.core.kalman_roots import LOST, log_densities, loss_of
-from genkern.models.base import rebatch
-from genkern.models.gaussian import Gaussian
-from genkern.models.lds import LDS
-from genkern.models.linear_gaussian_net import LinearGaussianNet
+from genkern.core.kalman.passes import run
+from genkern.core.kalman.paths import recount
+from genkern.core.kalman.roots import LOST, log_densities, loss_of
+from genkern.models.families.gaussian import Gaussian
+from genkern.models.lds.model import LDS
+from genkern.models.linear_gaussian.model import LinearGaussianNet
+from genkern.models.value import rebatch
 from genkern.validation import Floats
 
 CHUNK = 1 << 21  # numbers at a time, of all pairs' systems and observations

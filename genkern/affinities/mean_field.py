@@ -17,7 +17,7 @@ MAX_ITER, TOL = 500, 1e-10  # sweeps over the chains; gain of a sweep, relative 
 LOG_2PI = math.log(2.0 * math.pi)
 
 
-class Chains(NamedTuple):
+class ChainPotentials(NamedTuple):
     """Log potentials of starts (N, K) and steps (N, K, K), and levels (N, K, d), by chain; ``own`` are the first's."""
 
     starts: list[Floats]
@@ -25,10 +25,10 @@ class Chains(NamedTuple):
     levels: list[Floats]
     own: int
 
-    def take(self, rows: NDArray[np.bool_]) -> Chains:
+    def take(self, rows: NDArray[np.bool_]) -> ChainPotentials:
         """Return some of the pairs."""
         starts, steps, levels = ([array[rows] for array in part] for part in self[:3])
-        return Chains(starts, steps, levels, self.own)
+        return ChainPotentials(starts, steps, levels, self.own)
 
 
 class Coupling(NamedTuple):
@@ -39,24 +39,24 @@ class Coupling(NamedTuple):
     rho: float
 
 
-class Beliefs(NamedTuple):
+class ChainBeliefs(NamedTuple):
     """By chain: probabilities of states (N, L, K), and expected log potentials plus entropy (N,)."""
 
     states: list[Floats]
     scores: list[Floats]
 
 
-Sweep = Callable[[Chains, Beliefs, Ints], Floats]
+Sweep = Callable[[ChainPotentials, ChainBeliefs, Ints], Floats]
 
 
-def collapsed_bound(chains: Chains, spread: Floats, starts: list[Beliefs]) -> tuple[Floats, Beliefs]:
+def collapsed_bound(chains: ChainPotentials, spread: Floats, starts: list[ChainBeliefs]) -> tuple[Floats, ChainBeliefs]:
     """Return bounds (N,) of log sum_q prod_c potentials exp(-delta^T V^-1 delta / 2), for covariances V (N, d, d).
 
     They are the best of those from all starts, and come with their beliefs.
     """
     inverse = _inverse(spread)
 
-    def sweep(chains: Chains, beliefs: Beliefs, rows: Ints) -> Floats:
+    def sweep(chains: ChainPotentials, beliefs: ChainBeliefs, rows: Ints) -> Floats:
         weight = inverse[rows]
         for c in range(len(chains.levels)):
             pull = _mean(chains, beliefs, skip=c) @ weight
@@ -70,7 +70,7 @@ def collapsed_bound(chains: Chains, spread: Floats, starts: list[Beliefs]) -> tu
     return _highest(chains, starts, sweep)
 
 
-def joint_bound(chains: Chains, coupling: Coupling, starts: list[Beliefs]) -> tuple[Floats, Beliefs]:
+def joint_bound(chains: ChainPotentials, coupling: Coupling, starts: list[ChainBeliefs]) -> tuple[Floats, ChainBeliefs]:
     """Return bounds (N,) with a Gaussian belief about every observation besides the chains', and the latter.
 
     The same beliefs about the chains give a collapsed bound that is no lower.
@@ -83,7 +83,7 @@ def joint_bound(chains: Chains, coupling: Coupling, starts: list[Beliefs]) -> tu
     # E log N(x; m, R) has tr(R^-1 cov) besides the distance of means; both traces together are d / rho.
     constant = length * (0.5 * (d * LOG_2PI + logs[2]) - rho * d * LOG_2PI - 0.5 * rho * (logs[0] + logs[1]))
 
-    def sweep(chains: Chains, beliefs: Beliefs, rows: Ints) -> Floats:
+    def sweep(chains: ChainPotentials, beliefs: ChainBeliefs, rows: Ints) -> Floats:
         weights = [part[rows] for part in precisions]
         signs = (1.0, -1.0)
         sides = [range(chains.own), range(chains.own, len(chains.levels))]
@@ -109,13 +109,13 @@ def joint_bound(chains: Chains, coupling: Coupling, starts: list[Beliefs]) -> tu
     return constant + bounds, beliefs
 
 
-def beliefs_of(chains: Chains, fields: list[Floats]) -> Beliefs:
+def beliefs_of(chains: ChainPotentials, fields: list[Floats]) -> ChainBeliefs:
     """Return what chains in given fields (N, L, K) believe."""
     first = [_chain(*arrays) for arrays in zip(chains.starts, chains.steps, fields, strict=True)]
-    return Beliefs(*(list(part) for part in zip(*first, strict=True)))
+    return ChainBeliefs(*(list(part) for part in zip(*first, strict=True)))
 
 
-def _highest(chains: Chains, starts: list[Beliefs], sweep: Sweep) -> tuple[Floats, Beliefs]:
+def _highest(chains: ChainPotentials, starts: list[ChainBeliefs], sweep: Sweep) -> tuple[Floats, ChainBeliefs]:
     """Return the highest bounds (N,) that are reached from the starts, and the beliefs that give them."""
     bounds, best = _climb(chains, starts[0], sweep)
     for start in starts[1:]:
@@ -128,11 +128,11 @@ def _highest(chains: Chains, starts: list[Beliefs], sweep: Sweep) -> tuple[Float
     return bounds, best
 
 
-def _climb(chains: Chains, start: Beliefs, sweep: Sweep) -> tuple[Floats, Beliefs]:
+def _climb(chains: ChainPotentials, start: ChainBeliefs, sweep: Sweep) -> tuple[Floats, ChainBeliefs]:
     """Return the bounds (N,) after sweeps until each pair's own bound no longer grows, and the beliefs then."""
     count = len(chains.starts[0])
     out, rows = np.empty(count), np.arange(count)
-    final, beliefs = (Beliefs(*([array.copy() for array in part] for part in start)) for _ in range(2))
+    final, beliefs = (ChainBeliefs(*([array.copy() for array in part] for part in start)) for _ in range(2))
     best = np.full(count, -np.inf)
     for _ in range(MAX_ITER):
         bound = sweep(chains, beliefs, rows)
@@ -145,7 +145,7 @@ def _climb(chains: Chains, start: Beliefs, sweep: Sweep) -> tuple[Floats, Belief
             break
         if not going.all():
             chains, rows = chains.take(going), rows[going]
-            beliefs = Beliefs(*([array[going] for array in part] for part in beliefs))
+            beliefs = ChainBeliefs(*([array[going] for array in part] for part in beliefs))
         best = bound[going]
     return out, final
 
@@ -176,14 +176,14 @@ def _log_sum(logs: Floats, axis: int) -> Floats:
     return sums
 
 
-def _mean(chains: Chains, beliefs: Beliefs, skip: int | None = None, only: range | None = None) -> Floats:
+def _mean(chains: ChainPotentials, beliefs: ChainBeliefs, skip: int | None = None, only: range | None = None) -> Floats:
     """Return the sum of expected levels (N, L, d) of all chains, of some, or of all but one."""
     members = [c for c in (only or range(len(chains.levels))) if c != skip]
     shape = (*beliefs.states[0].shape[:2], chains.levels[0].shape[-1])
     return sum((beliefs.states[c] @ chains.levels[c] for c in members), np.zeros(shape))
 
 
-def _variance(chains: Chains, beliefs: Beliefs, weight: Floats, only: range | None = None) -> Floats:
+def _variance(chains: ChainPotentials, beliefs: ChainBeliefs, weight: Floats, only: range | None = None) -> Floats:
     """Return the sum over times and chains of tr(weight Cov(level)), (N,)."""
     total = np.zeros(len(weight))
     for c in only or range(len(chains.levels)):

@@ -10,12 +10,12 @@ import numpy as np
 from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
-from genkern.core.mixture_pairs import log_sums, set_sums, sets_of
-from genkern.models.base import rebatch
-from genkern.models.gaussian import Gaussian
-from genkern.models.kde import KDE
+from genkern.core.mixture.pairs import log_sums, set_sums, sets_of
+from genkern.models.families.gaussian import Gaussian
+from genkern.models.kde.model import KDE
 from genkern.models.leaf import Leaf
-from genkern.models.mixture import Mixture
+from genkern.models.mixture.model import Mixture
+from genkern.models.value import rebatch
 from genkern.validation import Floats
 
 CHUNK = 1 << 21  # pairs of components at a time

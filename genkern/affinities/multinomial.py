@@ -12,9 +12,9 @@ from genkern.affinities.how import Power
 from genkern.affinities.overlap import log_overlap
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
-from genkern.core.power_series import log_power_series, log_totals
-from genkern.models.multinomial import Multinomial
-from genkern.models.poisson import Poisson
+from genkern.core.families.power_series import log_power_series, log_totals
+from genkern.models.families.multinomial import Multinomial
+from genkern.models.families.poisson import Poisson
 from genkern.validation import Floats
 
 CHUNK = 1 << 20  # numbers in a temporary array

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from genkern.core.products import inner_products
+from genkern.core.arrays.products import inner_products
 from genkern.validation import Floats
 
 SMALLEST = 1e-280  # sums below may have lost terms to underflow and are done again in logs

@@ -9,7 +9,7 @@ import numpy as np
 
 from genkern.affinities.collection import Collection, Group, as_collection
 from genkern.affinities.how import How
-from genkern.affinities.rules import Explanation, PairError, Rule, Table
+from genkern.affinities.rules import AffinityExplanation, PairError, Rule, Table
 from genkern.validation import Floats, check_int
 
 Formula = TypeVar("Formula", bound=Callable[..., Any])
@@ -267,7 +267,9 @@ class Affinity:
         """Return all rules, in the order of their registration; it prints as a table."""
         return Table(self._rules.values())
 
-    def explain(self, p: Any, q: Any, how: How, length: int | None = None, method: str = "exact") -> Explanation:
+    def explain(
+        self, p: Any, q: Any, how: How, length: int | None = None, method: str = "exact"
+    ) -> AffinityExplanation:
         """Return which formula compares two models, where it comes from, and what its values are.
 
         Parameters
@@ -285,9 +287,11 @@ class Affinity:
         first, second = (q, p) if turned else (p, q)
         parts = {part: self.explain(getattr(first, part), getattr(second, part), how) for part in rule.parts}
         if rule.error is None or first.shape or second.shape:
-            return Explanation(rule.name, rule.reference, rule.kind, parts)
+            return AffinityExplanation(rule.name, rule.reference, rule.kind, parts)
         lengths = () if length is None else (length,)
-        return Explanation(rule.name, rule.reference, rule.kind, parts, rule.error(first, second, how, *lengths))
+        return AffinityExplanation(
+            rule.name, rule.reference, rule.kind, parts, rule.error(first, second, how, *lengths)
+        )
 
     def _find(self, left: type, right: type, how: How, length: int | None, method: str) -> tuple[Rule, bool]:
         """Return the nearest rule, and whether it is for the reversed pair: not if it fits both ways equally well."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core.pairs import PairSide
+from genkern.core.pairs.recursion import PairSide
 from genkern.validation import Floats
 
 Mask = NDArray[np.bool_]

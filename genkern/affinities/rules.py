@@ -68,7 +68,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class AffinityExplanation:
     """Which formula computes an affinity.
 
     Attributes
@@ -86,7 +86,7 @@ class Explanation:
     name: str
     reference: str
     kind: str
-    parts: dict[str, Explanation]
+    parts: dict[str, AffinityExplanation]
     standard_error: float | None = None
 
     def __str__(self) -> str:

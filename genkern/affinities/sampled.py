@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from genkern.affinities.how import Expected, Power
 from genkern.affinities.registry import affinity
+from genkern.data.objects import check_objects, kind_of
 from genkern.models.sampled import Sampled
-from genkern.objects import check_objects, kind_of
 from genkern.validation import Floats
 
 BETA = "Jebara, Kondor & Howard (2004), section 5, draws of both models"

@@ -15,13 +15,13 @@ from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.linear_gaussian import CHUNK, LOG_2PI
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
-from genkern.core.kalman_passes import Systems
-from genkern.core.kalman_paths import path_densities
-from genkern.core.kalman_roots import LOST, densities, factored, loss_of
-from genkern.core.switching_roots import every_path, log_weights
-from genkern.models.base import rebatch
+from genkern.core.kalman.passes import Systems
+from genkern.core.kalman.paths import path_densities
+from genkern.core.kalman.roots import LOST, densities, factored, loss_of
+from genkern.core.switching.roots import every_path, log_weights
 from genkern.models.draws import draw_paths
-from genkern.models.switching import SwitchingLDS
+from genkern.models.switching.model import SwitchingLDS
+from genkern.models.value import rebatch
 from genkern.validation import Floats
 
 Ints = NDArray[np.int64]

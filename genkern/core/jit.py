@@ -47,6 +47,9 @@ FIRST_USE = "genkern: compiling on first use, which may take a minute; the resul
 
 COMPILED = not config.DISABLE_JIT
 
+CORE = Path(__file__).parent
+IMPORT = r"^\s*from genkern\.core((?:\.\w+)*) import (\([^)]*\)|[^\n]*)"
+
 
 class FirstUse(event.Listener):
     """Tells a person, once in a process, that code of ours is being compiled."""
@@ -97,7 +100,7 @@ def _compiled(function: Function, flags: dict[str, Any]) -> Function:
     # A dispatcher takes its cache directory when it is made, so the setting of the process is only borrowed:
     # other libraries' caches stay where they are.
     chosen = config.CACHE_DIR
-    directory = cache_directory(source_digest(Path(function.__code__.co_filename).stem), chosen)
+    directory = cache_directory(source_digest(_module_of(Path(function.__code__.co_filename))), chosen)
     try:
         config.CACHE_DIR = str(directory or "")
         return numba.jit(**{**flags, "cache": directory is not None})(function)
@@ -148,7 +151,10 @@ def _tell(dangers: list[str], found: Path | None) -> None:
 
 @cache
 def source_digest(module: str) -> str:
-    """Return a short hexadecimal digest of the sources on which compiled code of a module of this package depends."""
+    """Return a short hexadecimal digest of the sources on which compiled code of a module of ``core`` depends.
+
+    Modules are named from there: ``hmm.passes``.
+    """
     digest = hashlib.sha256(numba.__version__.encode())  # versions would overwrite each other's code
     for name in sorted(_reached(module)):
         digest.update(name.encode() + b"\0" + _source(name).encode())
@@ -158,7 +164,7 @@ def source_digest(module: str) -> str:
 def _reached(module: str) -> set[str]:
     """Return the names of a module and of all that it imports from here, directly or not; a stranger may reach all."""
     if not _path(module).exists():
-        return {path.stem for path in Path(__file__).parent.glob("*.py")}
+        return {_module_of(path) for path in CORE.rglob("*.py")}
     reached, waiting = set(), {module, "jit"}
     while waiting:
         name = waiting.pop()
@@ -170,10 +176,12 @@ def _reached(module: str) -> set[str]:
 @cache
 def _imported(module: str) -> set[str]:
     """Return the names of the modules of this package that a module imports."""
-    named = re.findall(r"^\s*from genkern\.core\.(\w+) import", _source(module), re.MULTILINE)
-    for group in re.findall(r"^\s*from genkern\.core import (\([^)]*\)|[^\n]*)", _source(module), re.MULTILINE):
-        named += re.findall(r"(\w+)(?: as \w+)?", group)
-    return {name for name in named if _path(name).exists()}
+    named = set()
+    for package, group in re.findall(IMPORT, _source(module), re.MULTILINE):
+        inside = package.removeprefix(".")
+        names = re.findall(r"(\w+)(?: as \w+)?", group)
+        named |= {inside, *(f"{inside}.{name}".removeprefix(".") for name in names)}
+    return {name for name in named if name and _path(name).exists()}
 
 
 @cache
@@ -182,7 +190,13 @@ def _source(module: str) -> str:
 
 
 def _path(module: str) -> Path:
-    return Path(__file__).with_name(f"{module}.py")
+    return CORE / f"{module.replace('.', '/')}.py"
+
+
+def _module_of(path: Path) -> str:
+    """Return the name of a file of ``core``, or the path of another."""
+    inside = path.is_relative_to(CORE)
+    return ".".join(path.relative_to(CORE).with_suffix("").parts) if inside else str(path)
 
 
 def _user_cache() -> Path:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from genkern.datasets.dataset import Dataset
-from genkern.models.categorical import Categorical
-from genkern.models.hmm import HMM
+from genkern.models.families.categorical import Categorical
+from genkern.models.hmm.model import HMM
 from genkern.validation import Floats, check_int
 
 TWO_HMMS = """\

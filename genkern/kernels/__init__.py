@@ -7,7 +7,7 @@ from genkern.kernels.empirical import EmpiricalMean
 from genkern.kernels.latent import LatentMean
 from genkern.kernels.models import MeanMap, ProbabilityProduct
 from genkern.kernels.sets import SetBhattacharyya
-from genkern.kernels.transforms import Exponential, Normalized
+from genkern.kernels.transforms import ExponentialKernel, Normalized
 from genkern.kernels.vectors import RBF, Linear, Polynomial
 from genkern.kernels.views import On
 
@@ -16,7 +16,7 @@ __all__ = [
     "Constant",
     "Diffusion",
     "EmpiricalMean",
-    "Exponential",
+    "ExponentialKernel",
     "Hellinger",
     "IntegerPower",
     "Kernel",

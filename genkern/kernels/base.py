@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ HIGHEST = 709.0
 BOTH = "To compare by vectors and by models at once, give both as Views and put each kernel into On(view, kernel)."
 
 
-class Kernel(BaseEstimator):
+class Kernel(BaseEstimator, ABC):
     r"""A positive semi-definite function of two representations, as an expression.
 
     ``k(X, Y=None)`` returns values, ``k.log(X, Y=None)`` logarithms, ``k.diag(X)`` and ``k.log_diag(X)`` those of each
@@ -63,25 +64,25 @@ class Kernel(BaseEstimator):
 
     # --- what a kernel gives
 
+    @abstractmethod
     def prepare(self, X: Any) -> Any:
         """Return representations in the form in which they are compared: checked, sliceable, with a length."""
-        raise TypeError(f"{type(self).__name__} must define prepare.")
 
     def _values(self, X: Any, Y: Any) -> Floats:
         """Return values (n, m) of prepared X and Y; Y is None for X with itself."""
-        raise TypeError(f"{type(self).__name__} must define _values.")
+        raise TypeError(f"{type(self).__name__} gives logarithms, not values.")
 
     def _values_diag(self, X: Any) -> Floats:
         """Return values (n,) of each with itself."""
-        raise TypeError(f"{type(self).__name__} must define _values_diag.")
+        raise TypeError(f"{type(self).__name__} gives logarithms, not values.")
 
     def _logs(self, X: Any, Y: Any) -> Floats:
         """Return logarithms (n, m)."""
-        raise TypeError(f"{type(self).__name__} must define _logs.")
+        raise TypeError(f"{type(self).__name__} gives values, not logarithms.")
 
     def _logs_diag(self, X: Any) -> Floats:
         """Return logarithms (n,)."""
-        raise TypeError(f"{type(self).__name__} must define _logs_diag.")
+        raise TypeError(f"{type(self).__name__} gives values, not logarithms.")
 
     def _exact(self, X: Any, Y: Any) -> bool:
         """Say whether values of prepared X and Y come from exact formulas, so that no cosine can exceed one."""
@@ -225,7 +226,7 @@ class Kernel(BaseEstimator):
         nu : float, default=1.0
             Sharpness, positive.
         """
-        return _transforms().Exponential(self, check_number(nu, "nu", "Kernel.exp", exclusive=True))
+        return _transforms().ExponentialKernel(self, check_number(nu, "nu", "Kernel.exp", exclusive=True))
 
     def __add__(self, other: Any) -> Kernel:
         right = _operand(other)

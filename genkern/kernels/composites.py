@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,9 @@ class Constant(Kernel):
 class _Composite(Kernel):
     """A kernel whose traits follow from those of its parts."""
 
+    @abstractmethod
     def _parts(self) -> tuple[Kernel, ...]:
-        raise TypeError(f"{type(self).__name__} must define _parts.")
+        """Return the kernels that it is made of."""
 
     @property
     def signed(self) -> bool:

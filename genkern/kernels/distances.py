@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from genkern.core import products
+from genkern.core.arrays import products
 from genkern.validation import Floats
 
 HARMLESS = 64.0  # an exponent made of terms up to this is off by some 1e-14

@@ -17,8 +17,8 @@ from genkern.affinities.collection import Collection
 from genkern.kernels.cosines import capped, place_of
 from genkern.kernels.latex import ATOM, PRODUCT, observed, over, times
 from genkern.kernels.models import ModelKernel
-from genkern.models.categorical import Categorical
-from genkern.models.multinomial import Multinomial
+from genkern.models.families.categorical import Categorical
+from genkern.models.families.multinomial import Multinomial
 from genkern.validation import Floats, check_number, check_option
 
 KINDS = ("parametrix", "geodesic", "sphere")

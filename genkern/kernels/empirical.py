@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from genkern.core import products
-from genkern.core.empirical import refuse_missing, tensor_features
-from genkern.core.empirical_pairs import point_means, symbol_similarity, word_means
+from genkern.core.arrays import products
+from genkern.core.words.mean_map import refuse_missing, tensor_features
+from genkern.core.words.mean_map_pairs import point_means, symbol_similarity, word_means
+from genkern.data.objects import Alphabet, Packed, check_objects
 from genkern.kernels.base import Kernel
 from genkern.kernels.latex import times
-from genkern.objects import Alphabet, Packed, check_objects
 from genkern.validation import Floats, check_int, check_number, check_option
 
 METHODS = ("auto", "dense", "direct")

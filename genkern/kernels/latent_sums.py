@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core import latent, products
+from genkern.core.arrays import latent, products
 from genkern.models.posterior import Posterior
 from genkern.validation import Floats
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
 from typing import Any
 
 from genkern.affinities import Expected, How, Power, affinity
@@ -19,8 +20,9 @@ class ModelKernel(Kernel):
     method: str
     _names = ("p", "q")
 
+    @abstractmethod
     def _how(self) -> How:
-        raise TypeError(f"{type(self).__name__} must define _how.")
+        """Return the comparison of models behind it."""
 
     @property
     def native_logs(self) -> bool:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from genkern.affinities import Power, affinity
+from genkern.data.objects import Packed, pack_points
 from genkern.kernels.base import Kernel
 from genkern.kernels.latex import INTEGRAL, times
 from genkern.kernels.vectors import RBF
-from genkern.models.gaussian import Gaussian
-from genkern.objects import Packed, pack_points
+from genkern.models.families.gaussian import Gaussian
 from genkern.validation import Floats, check_number
 
 RANK = 1e-10  # eigenvalues of a joint Gram matrix below this part of the largest are rounding errors
@@ -61,11 +61,11 @@ class SetBhattacharyya(Kernel):
         """True: affinities are logarithms."""
         return True
 
-    def prepare(self, X: Any) -> Bags:
+    def prepare(self, X: Any) -> PointSets:
         """Return the points of all sets, one under the other."""
-        return X if isinstance(X, Bags) else Bags(pack_points(X, "SetBhattacharyya"))
+        return X if isinstance(X, PointSets) else PointSets(pack_points(X, "SetBhattacharyya"))
 
-    def _logs(self, X: Bags, Y: Bags | None) -> Floats:
+    def _logs(self, X: PointSets, Y: PointSets | None) -> Floats:
         eta = check_number(self.eta, "eta", "SetBhattacharyya", exclusive=True)
         other = X if Y is None else Y
         logs = np.zeros((len(X), len(other)))
@@ -76,7 +76,7 @@ class SetBhattacharyya(Kernel):
                 logs[i, j] = self._pair(X.points(i), other.points(j), eta)
         return logs
 
-    def _logs_diag(self, X: Bags) -> Floats:
+    def _logs_diag(self, X: PointSets) -> Floats:
         return np.zeros(len(X))
 
     def _pair(self, left: Floats, right: Floats, eta: float) -> float:
@@ -108,7 +108,7 @@ class SetBhattacharyya(Kernel):
         return rf"\int \sqrt{{{' '.join(laws)}}}\, dz"
 
 
-class Bags:
+class PointSets:
     """Sets of points that can be cut into blocks."""
 
     def __init__(self, packed: Packed):
@@ -118,8 +118,8 @@ class Bags:
     def __len__(self) -> int:
         return self.packed.n_objects
 
-    def __getitem__(self, rows: slice) -> Bags:
-        return Bags(self.packed.take(rows))
+    def __getitem__(self, rows: slice) -> PointSets:
+        return PointSets(self.packed.take(rows))
 
     def points(self, i: int) -> Floats:
         """Return the points (m, d) of one set."""

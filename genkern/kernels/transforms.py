@@ -121,7 +121,7 @@ class Normalized(_Unary):
         return rf"\frac{{{value}}}{{\sqrt{{{own}}}\, \sqrt{{{other}}}}}"
 
 
-class Exponential(_Unary):
+class ExponentialKernel(_Unary):
     r"""The Gaussian kernel in another kernel's feature space.
 
     .. math:: \tilde k(x, y) = \exp(-\nu (k(x, x) - 2 k(x, y) + k(y, y)))

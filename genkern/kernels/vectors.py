@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from genkern.affinities.collection import Collection
-from genkern.core import products
+from genkern.core.arrays import products
 from genkern.kernels.base import BOTH, Kernel
 from genkern.kernels.distances import gaussian, squares
 from genkern.kernels.latex import number, times
-from genkern.models.base import Model
+from genkern.models.value import Value
 from genkern.validation import Floats, check_array, check_int, check_number
 
 SPREAD = 4  # columns for each number that is stored, above which empty ones are left out
@@ -65,10 +65,10 @@ class _VectorKernel(Kernel):
 def refuse_models(X: Any, who: str) -> None:
     """Raise if X is no matrix but models, or objects as another kernel prepares them."""
     listed = isinstance(X, Sequence) or (isinstance(X, np.ndarray) and X.dtype == object)
-    place = next((i for i, row in enumerate(X) if isinstance(row, Model)), None) if listed else None
+    place = next((i for i, row in enumerate(X) if isinstance(row, Value)), None) if listed else None
     if place is not None:
         came = f"models ({type(X[place]).__name__} at index {place})"
-    elif isinstance(X, Collection | Model):
+    elif isinstance(X, Collection | Value):
         came = "models"
     elif isinstance(X, Sequence) or hasattr(X, "__array__") or sparse.issparse(X):
         return

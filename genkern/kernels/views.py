@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from genkern.data.representations import Representations
 from genkern.kernels.base import Kernel
-from genkern.representations import Representations
 from genkern.validation import Floats
 
 

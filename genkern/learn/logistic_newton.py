@@ -47,7 +47,7 @@ class Solution(NamedTuple):
     converged: bool
 
 
-class Space(Protocol):
+class CoefficientSpace(Protocol):
     """Where the coefficients live: their inner product, the values they give, and a Newton step."""
 
     size: int
@@ -141,7 +141,7 @@ class _State(NamedTuple):
     gap: float
 
 
-def solve(space: Space, signs: Floats, weights: Floats, free: bool, tol: float, max_iter: int) -> Solution:
+def solve(space: CoefficientSpace, signs: Floats, weights: Floats, free: bool, tol: float, max_iter: int) -> Solution:
     """Return the optimum, by damped Newton steps until the duality gap is at most tol times the objective.
 
     signs (n,) of -1 and 1; weights (n,) of the losses, of which each sign has a positive one; free: whether there is an
@@ -171,7 +171,7 @@ def solve(space: Space, signs: Floats, weights: Floats, free: bool, tol: float, 
 
 
 def _advance(
-    state: _State, look: Callable[[Floats], _State], space: Space, curvature: Floats, free: bool
+    state: _State, look: Callable[[Floats], _State], space: CoefficientSpace, curvature: Floats, free: bool
 ) -> _State | None:
     """Return the state after a Newton step, halved until it is good enough; None if rounding permits none.
 

@@ -10,9 +10,9 @@ from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from genkern.embed.class_models import check_labels, fit_class_models, takes_nan
+from genkern.data.objects import remember_width
+from genkern.features.class_models import check_labels, fit_class_models, takes_nan
 from genkern.models.class_mixture import refuse_impossible
-from genkern.objects import remember_width
 from genkern.validation import Floats
 
 
@@ -73,7 +73,7 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
         """
         remember_width(self, X, reset=True)
         labels = check_labels(y, "PlugInClassifier")
-        self.model_ = fit_class_models(self.estimator, X, labels, self.priors, "PlugInClassifier")
+        self.model_, _ = fit_class_models(self.estimator, X, labels, self.priors, "PlugInClassifier")
         self.classes_ = np.array(self.model_.labels)
         self.models_, self.priors_ = list(self.model_.models), self.model_.priors
         return self

@@ -28,7 +28,7 @@ LOST = 1e-10  # of one: a smaller difference from one has lost too many digits
 REMEDY = "Choose a kernel that is positive semi-definite, or take the kernel values as features (kernel='linear')."
 
 
-class Spectrum(NamedTuple):
+class Eigensystem(NamedTuple):
     """Orthonormal vectors (n, m), their eigenvalues (m,), whether constants are taken out, and nothing is left over.
 
     ``size`` is that of the numbers whose rounding the eigenvalues have.
@@ -45,7 +45,7 @@ class Spectrum(NamedTuple):
         return Y - Y.mean(axis=0) if self.centred else Y
 
 
-def gram_spectrum(K: Floats, centred: bool, who: str) -> Spectrum:
+def gram_spectrum(K: Floats, centred: bool, who: str) -> Eigensystem:
     """Return the eigenvectors of a positive semi-definite K (n, n), orthogonal to the constants if centred.
 
     A reflection that takes the constant vector to the first axis leaves a matrix of one row and column less, so that
@@ -66,22 +66,22 @@ def gram_spectrum(K: Floats, centred: bool, who: str) -> Spectrum:
     if centred:
         vectors = np.vstack([np.zeros((1, n - 1)), vectors])
         vectors -= np.outer(mirror, mirror @ vectors)
-    return Spectrum(vectors, np.maximum(values, 0.0), centred, True, size)
+    return Eigensystem(vectors, np.maximum(values, 0.0), centred, True, size)
 
 
-def feature_spectrum(X: Floats, centred: bool) -> Spectrum:
+def feature_spectrum(X: Floats, centred: bool) -> Eigensystem:
     """Return the left singular vectors of features X (n, d), d < n, and the squares of their singular values."""
     vectors, roots, _ = svd(X - X.mean(axis=0) if centred else X, full_matrices=False, check_finite=False)
-    return Spectrum(vectors, roots**2, centred, False)
+    return Eigensystem(vectors, roots**2, centred, False)
 
 
-def coefficients(spectrum: Spectrum, Y: Floats, alpha: float) -> Floats:
+def coefficients(spectrum: Eigensystem, Y: Floats, alpha: float) -> Floats:
     """Return a, (n, k), for targets Y (n, k), up to what is orthogonal to the features."""
     inner = spectrum.vectors.T @ spectrum.project(Y)
     return spectrum.vectors @ (inner / (spectrum.values + alpha)[:, None])
 
 
-def left_out(spectrum: Spectrum, Y: Floats, alphas: Floats, groups: list[Ints] | None, who: str) -> Floats:
+def left_out(spectrum: Eigensystem, Y: Floats, alphas: Floats, groups: list[Ints] | None, who: str) -> Floats:
     """Return what fits without an object, or without its group, predict for it: (n_alphas, n, k) for Y (n, k).
 
     ``groups`` holds the objects of each group; None leaves out one object at a time.
@@ -121,7 +121,7 @@ def left_out(spectrum: Spectrum, Y: Floats, alphas: Floats, groups: list[Ints] |
     return predicted
 
 
-def _check_noise(spectrum: Spectrum, alphas: Floats, who: str) -> None:
+def _check_noise(spectrum: Eigensystem, alphas: Floats, who: str) -> None:
     """Refuse penalties below the rounding of eigenvalues, where there are eigenvalues that are rounding."""
     noise = len(spectrum.values) * EPSILON * spectrum.size
     if spectrum.values.min(initial=np.inf) < noise and alphas.min() < noise:

@@ -1,161 +1,255 @@
-"""What every model is: a frozen value of arrays, compared by content."""
+"""The contract: what a model is asked, by estimators, embeddings, kernels and explanations."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.hashing import make_key
-from genkern.serialize import register
-from genkern.validation import Floats
+from genkern.data.objects import Packed
+from genkern.models.characteristic import EmittingChain
+from genkern.models.information import InformationBlocks, n_free
+from genkern.models.positions import changes
+from genkern.models.states import count_symbols, flat_rows, pair_offsets, sum_pieces
+from genkern.models.value import Value
+from genkern.validation import Floats, check_option
 
 COORDINATES = ("softmax", "ratio", "sqrt", "raw")
-MENDED = 1e-6  # what constructors may mend in their arguments, relative to the largest number
+COMMON = {"starts": "start", "mean": "means", "variance": "variances", "cov": "variances"}  # one name in all models
 
 
-class Model:
-    """A probability distribution (or a stack of them) held as read-only arrays.
+class Model(Value, ABC):
+    """A probability distribution of objects, or a stack of them: a value that answers the questions below.
 
-    A subclass lists the names of its constructor's arguments in ``_fields`` and hands their checked values to
-    ``_freeze``. Equality, hashing, copying, pickling and storing (``genkern.serialize``) follow from the content. One
-    whose constructor takes something else says in ``_checked`` how its fields are checked.
+    Nobody asks a model for its class. Estimators, embeddings, kernels and explanations call these methods; a new
+    structure is a subclass that gives those that are abstract, and overrides a default where it knows better or has
+    more to tell. What is hidden in it, if anything, it says by ``hidden_states`` and ``visits`` (for Fisher scores),
+    and by ``state_sizes``, ``state_posteriors`` and ``state_emissions`` (for features of states).
 
     Attributes
     ----------
-    shape : tuple of int
-        The batch: ``()`` for one model, ``(n,)`` for a stack of n.
-    digest : str
-        Hexadecimal digest of class and content; equal models have equal digests in every process.
+    has_steps : bool
+        Whether hidden states of neighbouring positions have a joint posterior, ``pair_posteriors``.
     """
 
-    _fields: ClassVar[tuple[str, ...]]
-    _shared: ClassVar[tuple[str, ...]] = ()  # fields that belong to a stack as a whole, though they may be models
+    has_steps: ClassVar[bool] = False
 
-    def _freeze(self, **values: Any) -> None:
-        """Store checked values once; arrays are copied, so that nobody else can change them."""
-        for name, value in values.items():
-            self._hold(name, _each(value, lambda array: np.array(array, order="C")))
-
-    @classmethod
-    def _restore(cls, *values: Any) -> Self:
-        """Build a value from fields that need no checking and arrays that nobody else holds or changes."""
-        model = object.__new__(cls)
-        for name, value in zip(cls._fields, values, strict=True):
-            model._hold(name, _each(value, lambda array: np.asarray(array, order="C")))
-        return model
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        register(cls)
-
-    def _to_fields(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self._fields}
-
-    @classmethod
-    def _from_fields(cls, fields: dict[str, Any], trusted: bool = False) -> Self:
-        """Build a value from fields bit by bit; the constructor looks at those of unknown origin."""
-        if trusted:
-            return cls._restore(*fields.values())
-        if tuple(fields) != cls._fields:
-            raise ValueError(f"{cls.__name__}: expected the fields {', '.join(cls._fields)}. Got {', '.join(fields)}.")
-        checked = cls._checked(*fields.values())
-        for name, value in fields.items():
-            if not _alike(getattr(checked, name), value):
-                raise ValueError(f"{cls.__name__}: '{name}' is not as the constructor would leave it.")
-        return cls._restore(*fields.values())
-
-    @classmethod
-    def _checked(cls, *fields: Any) -> Self:
-        """Return what the constructor makes of fields."""
-        return cls(**dict(zip(cls._fields, fields, strict=True)))
-
-    def _hold(self, name: str, value: Any) -> None:
-        _each(value, lambda array: array.setflags(write=False))
-        object.__setattr__(self, name, value)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(
-            f"{type(self).__name__} is a value and cannot be changed: build a new one instead of setting {name!r}."
-        )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), tuple(getattr(self, name) for name in self._fields))
+    # --- what every model gives
 
     @property
+    @abstractmethod
     def shape(self) -> tuple[int, ...]:
-        """The batch of the stack."""
-        raise TypeError(f"{type(self).__name__} must define its batch shape.")
+        """The batch: ``()`` for one model, ``(n,)`` for a stack of n."""
+
+    @abstractmethod
+    def pack(self, X: Any) -> Packed:
+        """Encode raw objects for this model; packed ones are returned as they are."""
+
+    @abstractmethod
+    def log_prob(self, X: Any) -> Floats:
+        """Return the log-likelihood of each object, shape (n_objects,) + batch; -inf where it is impossible."""
+
+    @abstractmethod
+    def statistics(self, X: Any) -> Statistics:
+        """Return the posterior expected statistics of each object: the E-step."""
+
+    @abstractmethod
+    def gradient(self, statistics: Statistics, coordinates: str = "softmax") -> Floats:
+        """Return the derivatives (G, p) of the log-likelihood, a linear function of the statistics of one model."""
+
+    @abstractmethod
+    def information(self, lengths: Any, coordinates: str = "softmax") -> InformationBlocks:
+        """Return the complete-data Fisher information, averaged over lengths, as pairs (index, block)."""
+
+    @abstractmethod
+    def parameters(self, coordinates: str = "softmax") -> Floats:
+        """Return the parameter vector (p,) in the named coordinates."""
+
+    @abstractmethod
+    def with_parameters(self, vector: Any, coordinates: str = "softmax") -> Self:
+        """Return the model at a parameter vector; raw coordinates are taken as they are."""
+
+    @property
+    @abstractmethod
+    def parameter_names(self) -> list[str]:
+        """Names of the entries of the parameter vector."""
+
+    @abstractmethod
+    def sample(self, n: int, *, length: Any = None, rng: Any = None) -> list[Any]:
+        """Return n objects, of ``length`` observations or draws."""
+
+    # --- what follows
+
+    def log_prob_grad(self, X: Any, coordinates: str = "softmax", n_jobs: int | None = None) -> Floats:
+        r"""Return :math:`\nabla_\theta \log p(x)` of each object, shape (n_objects, p).
+
+        Parameters
+        ----------
+        X : list of objects
+        coordinates : {"softmax", "ratio", "sqrt", "raw"}
+            Of probabilities and variances; see ``genkern.models.simplex``. "ratio" is that of Tsuda et al. (2002),
+            eq. A.6.
+        n_jobs : int, optional
+            Threads, for models whose ``statistics`` take them.
+        """
+        self._require_single("log_prob_grad")
+        check_option(coordinates, COORDINATES, "coordinates", f"{type(self).__name__}.log_prob_grad")
+        options = {} if n_jobs is None else {"n_jobs": n_jobs}
+        return self.gradient(self.statistics(X, **options), coordinates)
+
+    @property
+    def blocks(self) -> list[str]:
+        """The block that each parameter belongs to, such as "transitions": its name without index, if not told."""
+        names = [name.split("[", 1)[0] for name in self.parameter_names]
+        return [COMMON.get(name, name) for name in names]
+
+    @property
+    def n_free_parameters(self) -> int:
+        """Number of parameters that can be chosen freely.
+
+        A row of probabilities has one less than it has entries that are not zero: what structure forbids does not
+        count, nor does what was estimated as zero. Covariances have those of their form, and count once if those of all
+        states or components are equal to the last bit, as tied ones are. It is the dimension of the
+        family of distributions, or a bound on it where parameters can move without changing the distribution: the basis
+        of the hidden state of a linear system, the level shared out among factorial chains, tables of hidden nodes.
+        """
+        self._require_single("n_free_parameters")
+        return sum(n_free(block) for _, block in self.information([1])) - self.n_tied
+
+    @property
+    def n_tied(self) -> int:
+        """Number of parameters that are others over again: one covariance of all members of a stack."""
+        return 0
+
+    def aic(self, X: Any) -> float:
+        r"""Return Akaike's criterion of the objects, :math:`2k - 2 \sum_i \log p(x_i)`; lower is better.
+
+        Parameters
+        ----------
+        X : list of objects
+            Those that the model was fitted to.
+        """
+        return 2.0 * self.n_free_parameters - 2.0 * float(self.log_prob(X).sum())
+
+    def bic(self, X: Any) -> float:
+        r"""Return the Bayesian information criterion, :math:`k \log N - 2 \sum_i \log p(x_i)`; lower is better.
+
+        N is the number of positions of all sequences, or of points of all bags.
+
+        Parameters
+        ----------
+        X : list of objects
+            Those that the model was fitted to.
+
+        References
+        ----------
+        Schwarz (1978), Estimating the dimension of a model.
+        """
+        packed = self.pack(X)
+        return self.n_free_parameters * float(np.log(packed.n_points)) - 2.0 * float(self.log_prob(packed).sum())
 
     @property
     def draw_size(self) -> int:
         """Number of observations in one draw: one symbol or point, but for networks of several observed nodes."""
         return 1
 
+    def position_statistics(self, packed: Packed) -> Iterator[Statistics]:
+        r"""Yield the statistics of the positions of one object, in order, some positions at a time.
+
+        Each has one group per position, as if positions were objects, with ``log_prob`` :math:`\log p(x_t | x_0 \dots
+        x_{t-1})`. They sum to ``statistics`` of the object, up to what belongs to no position. The default is what each
+        observation changes in the statistics of those before it, at a cost that is quadratic in the length; models
+        whose logarithm is a sum over positions once the hidden is known give the terms of
+
+        .. math:: \nabla \log p(x) = \sum_t E[\nabla \log p(x_t, q_t | x_0 \dots x_{t-1}, q_{t-1}) \,|\, x]
+
+        (Fisher's identity).
+
+        Parameters
+        ----------
+        packed : Packed
+            One object, encoded for the model and possible under it.
+        """
+
+        def work(beginnings: Packed) -> dict[str, Floats]:
+            found = self.statistics(beginnings)
+            return {"log_prob": found.log_prob, **found.blocks}
+
+        for found in changes(work, packed, len(self.parameter_names)):
+            log_prob = found.pop("log_prob")
+            yield Statistics(self, log_prob, np.ones(len(log_prob), np.int64), found)
+
+    def position_gradients(self, packed: Packed, coordinates: str = "softmax") -> Iterator[tuple[int, Floats]]:
+        """Yield the derivatives of the positions of one object, (n, k) of n positions by k adjacent parameters.
+
+        They are those of ``position_statistics``, each with the place of the first of its parameters; by all others
+        they are zero. Models in which positions have parameters of their own leave these out.
+
+        Parameters
+        ----------
+        packed : Packed
+            One object, encoded for the model and possible under it.
+        coordinates : {"softmax", "ratio", "sqrt", "raw"}
+        """
+        for found in self.position_statistics(packed):
+            yield 0, self.gradient(found, coordinates)
+
+    # --- what is hidden: nothing, unless a model says so
+
     @property
-    def digest(self) -> str:
-        """Hexadecimal digest of class and content."""
-        known: str | None = self.__dict__.get("_digest")
-        if known is None:
-            known = make_key(type(self).__name__, *(getattr(self, name) for name in self._fields))
-            object.__setattr__(self, "_digest", known)
-        return known
+    def hidden_states(self) -> list[str]:
+        """Names of the hidden states whose ``visits`` are known."""
+        return []
 
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and isinstance(other, Model) and self.digest == other.digest
+    def visits(self, statistics: Statistics) -> Floats:
+        """Return how often each of the ``hidden_states`` is expected to be visited, (G, S), from statistics."""
+        return np.zeros((len(next(iter(statistics.blocks.values()))), 0))
 
-    def __hash__(self) -> int:
-        return hash(self.digest)
+    @property
+    def state_sizes(self) -> tuple[int, ...]:
+        """Numbers of discrete states that each hidden chain can be in at a position; none without such chains."""
+        return ()
 
-    def __repr__(self) -> str:
-        parts = [f"{name}={_brief(getattr(self, name))}" for name in self._fields]
-        return f"{type(self).__name__}({', '.join(part for part in parts if not part.endswith('=None'))})"
+    @property
+    def state_emissions(self) -> Any:
+        """What the hidden states emit: a leaf stack of one member for each; None if it is not of this form."""
+        return None
 
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError(f"{type(self).__name__} is one model, not a stack: it has no len().")
-        return self.shape[0]
+    def state_posteriors(self, packed: Packed) -> Floats:
+        """Return the posteriors (N, S) of the states of all positions, chains side by side.
 
-    def __getitem__(self, index: Any) -> Self:
-        """Return the model (or smaller stack) at an index of the batch."""
-        if not self.shape:
-            raise TypeError(f"{type(self).__name__} is one model, not a stack: it cannot be indexed.")
-        return type(self)._restore(*(self._part(name, index) for name in self._fields))
+        The default is for models of one chain whose ``posterior(X)`` is a list of arrays (T, S), one for each object.
+        """
+        return np.concatenate(cast(Any, self).posterior(packed))
 
-    def _part(self, name: str, index: Any) -> Any:
-        """Return a field at an index of the batch; what is shared, as it is."""
-        value = getattr(self, name)
-        return value if name in self._shared else _slice(value, index)
+    def pair_posteriors(self, packed: Packed) -> Floats:
+        """Return the posteriors (N - n_objects, S2) of states at neighbouring positions, flattened, chain by chain.
 
-    @classmethod
-    def stack(cls, models: Sequence[Self]) -> Self:
-        """Return one stack of equally shaped models, batch ``(len(models),) + shape``."""
-        if not models:
-            raise ValueError(f"{cls.__name__}.stack needs at least one model. Got an empty list.")
-        return cls._restore(
-            *(_stacked([getattr(model, name) for model in models], name, name in cls._shared) for name in cls._fields)
-        )
+        The default is for those whose ``posterior(X, pairs=True)`` has pairs of such arrays and arrays (T - 1, S, S).
+        """
+        return flat_rows(np.concatenate([xi for _, xi in cast(Any, self).posterior(packed, pairs=True)]))
 
-    def unstack(self) -> list[Self]:
-        """Return the members of a stack along its first axis: ``[stack[0], stack[1], ...]``, but faster."""
-        members, n = [], len(self)
-        columns = [
-            [getattr(self, name)] * n if name in self._shared else _unstacked(getattr(self, name), n)
-            for name in self._fields
-        ]
-        for values in zip(*columns, strict=True):
-            model = object.__new__(type(self))
-            model.__dict__.update(zip(self._fields, values))
-            members.append(model)
-        return members
+    def expected_states(self, packed: Packed, steps: bool) -> tuple[Floats, Floats | None]:
+        """Return expected visits (n, S) and, with ``steps``, transitions (n, S2) of each object: sums over time."""
+        found = sum_pieces(self.state_posteriors(packed), packed.offsets)
+        return found, sum_pieces(self.pair_posteriors(packed), pair_offsets(packed)) if steps else None
 
+    def expected_symbols(self, packed: Packed) -> Floats:
+        """Return how often each state is expected to have emitted each symbol, (n_objects, S, m)."""
+        return count_symbols(packed, self.state_posteriors(packed), self.state_emissions, type(self).__name__)
 
-LARGE = 1 << 24  # bytes from which it is worth looking whether arrays lie side by side already
+    def as_chain(self) -> EmittingChain | None:
+        """Return a stack of batch (a,) as hidden chains that emit independent points; None if it is no such."""
+        return None
 
-AnyModel = TypeVar("AnyModel", bound=Model)
+    # --- refusals
+
+    def _require_single(self, what: str) -> None:
+        if self.shape:
+            raise ValueError(f"{type(self).__name__}.{what} needs one model. Got a stack of {self.shape}: index it.")
 
 
 def draws_in(model: Any, length: int, who: str) -> int:
@@ -177,98 +271,6 @@ def draws_in(model: Any, length: int, who: str) -> int:
             f"'length' counts observations. Got length={length}; give a multiple of {size}, or none, for one draw."
         )
     return length // size
-
-
-def rebatch(model: AnyModel, batch: tuple[int, ...]) -> AnyModel:
-    """Return the members of a stack in a batch of another shape; one axis may be -1."""
-    axes = len(model.shape)
-    rest = math.prod(model.shape) // max(1, math.prod(size for size in batch if size >= 0))
-    shape = tuple(rest if size < 0 else size for size in batch)
-
-    def reshaped(name: str) -> Any:
-        value = getattr(model, name)
-        if name in model._shared:
-            return value
-        if isinstance(value, Model):
-            return rebatch(value, (*shape, *value.shape[axes:]))
-        return _each(value, lambda array: array.reshape((*shape, *array.shape[axes:])))
-
-    return model._restore(*map(reshaped, model._fields))
-
-
-def _restored(cls: type[Model], values: tuple[Any, ...]) -> Model:
-    return cls._restore(*values)
-
-
-def _each(value: Any, function: Callable[[NDArray[Any]], Any]) -> Any:
-    """Return a field with a function applied to it if it is an array, or to each array of a tuple."""
-    if type(value) is tuple:
-        return tuple(_each(item, function) for item in value)
-    return function(value) if isinstance(value, np.ndarray) else value
-
-
-def _alike(one: Any, other: Any) -> bool:
-    """Return whether two fields are of one type and shape, and equal but for rounding."""
-    if type(one) is not type(other):
-        return False
-    if type(one) is tuple:
-        return len(one) == len(other) and all(map(_alike, one, other))
-    if not isinstance(one, np.ndarray):
-        return bool(one == other)
-    if one.dtype != other.dtype or one.shape != other.shape:
-        return False
-    if np.array_equal(one, other) or one.dtype.kind != "f":
-        return np.array_equal(one, other)
-    return bool(np.abs(one - other).max() <= MENDED * np.abs(other).max())
-
-
-def _slice(value: Any, index: Any) -> Any:
-    return value[index] if isinstance(value, Model) else _each(value, lambda array: np.asarray(array[index]))
-
-
-def _unstacked(value: Any, n: int) -> Any:
-    """Return n members of a field; those of an array are views of it, read-only as it is."""
-    if isinstance(value, Model):
-        return value.unstack()
-    if type(value) is tuple and value:
-        return list(zip(*(_unstacked(item, n) for item in value), strict=True))
-    return [value[i, ...] for i in range(n)] if isinstance(value, np.ndarray) else [value] * n
-
-
-def _rejoined(values: list[NDArray[Any]]) -> NDArray[Any]:
-    """Return arrays as one, without a copy if they are what ``unstack`` made of one."""
-    first, step = values[0], values[0].nbytes
-    address = first.__array_interface__["data"][0]
-    for i, value in enumerate(values):
-        together = value.base is not None and value.base is first.base and value.dtype == first.dtype
-        if not (together and value.flags.c_contiguous and value.__array_interface__["data"][0] == address + i * step):
-            return np.stack(values)
-    return np.lib.stride_tricks.as_strided(first, (len(values), *first.shape), (step, *first.strides), writeable=False)
-
-
-def _stacked(values: list[Any], name: str, shared: bool) -> Any:
-    first = values[0]
-    if isinstance(first, np.ndarray):
-        shapes = {value.shape for value in values}
-        if len(shapes) > 1:
-            raise ValueError(f"Only models of equal shapes can be stacked. Got '{name}' of shapes {sorted(shapes)}.")
-        return _rejoined(values) if len(values) * first.nbytes > LARGE else np.stack(values)
-    if isinstance(first, Model) and not shared:
-        return type(first).stack(values)
-    if type(first) is tuple:
-        counts = sorted({len(value) for value in values})
-        if len(counts) > 1:
-            raise ValueError(f"Only models with equally many '{name}' can be stacked. Got {counts}.")
-        return tuple(_stacked(list(items), name, shared) for items in zip(*values, strict=True))
-    if any(value != first for value in values):
-        raise ValueError(f"Only models with the same '{name}' can be stacked. Got {first!r} and others.")
-    return first
-
-
-def _brief(value: Any) -> str:
-    if type(value) is tuple:
-        return f"({', '.join(map(_brief, value))}{',' * (len(value) == 1)})"
-    return str(value.shape) if isinstance(value, np.ndarray) else repr(value)
 
 
 class Statistics:
@@ -303,7 +305,29 @@ class Statistics:
         shapes = ", ".join(f"{name}={block.shape}" for name, block in self.blocks.items())
         return f"Statistics({len(self)} objects, {shapes})"
 
+    def of_member(self) -> dict[str, Floats]:
+        """Return the blocks of one leaf as those of a stack of one member, with an axis for it."""
+        return {name: block[:, None] for name, block in self.blocks.items()}
+
+    def weighted(self, weights: Floats | None) -> Statistics:
+        """Return the statistics of objects that count so often (n_objects,); None is once."""
+        if weights is None:
+            return self
+        blocks = {name: block * weights.reshape(-1, *(1,) * (block.ndim - 1)) for name, block in self.blocks.items()}
+        return Statistics(self.model, self.log_prob * weights, self.lengths, blocks)
+
     def total(self) -> Statistics:
         """Return the sum over objects, with a leading axis of length one."""
         summed = {name: block.sum(axis=0, keepdims=True) for name, block in self.blocks.items()}
         return Statistics(self.model, self.log_prob, self.lengths, summed)
+
+
+def joined(parts: Iterable[Statistics]) -> Statistics:
+    """Return statistics of some groups at a time as those of all."""
+    first, *others = parts
+    if not others:
+        return first
+    every = [first, *others]
+    blocks = {name: np.concatenate([part[name] for part in every]) for name in first.blocks}
+    log_prob, lengths = (np.concatenate([getattr(part, name) for part in every]) for name in ("log_prob", "lengths"))
+    return Statistics(first.model, log_prob, lengths, blocks)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 
+from genkern.data.objects import Packed
 from genkern.models import simplex
-from genkern.models.base import COORDINATES, Model
-from genkern.models.information import complete_information
-from genkern.models.leaf import Leaf
-from genkern.models.lean_information import InformationBlocks
-from genkern.objects import Packed
-from genkern.validation import Floats, check_int, check_option, check_probabilities
+from genkern.models.base import Model, Statistics, joined
+from genkern.models.information import InformationBlocks
+from genkern.validation import Floats, check_int, check_probabilities
 
 
 class ClassMixture(Model):
@@ -90,8 +88,7 @@ class ClassMixture(Model):
 
     def pack(self, X: Any) -> Packed:
         """Encode raw objects as the first class model does."""
-        first = self.models[0]
-        packed: Packed = first.pack(X, sequences=False) if isinstance(first, Leaf) else first.pack(X)
+        packed: Packed = self.models[0].pack(X)
         return packed
 
     # --- likelihood and posterior
@@ -130,7 +127,47 @@ class ClassMixture(Model):
         shares: Floats = softmax(joint, axis=1)
         return shares
 
-    def log_prob_grad(self, X: Any, coordinates: str = "softmax") -> Floats:
+    # --- the E-step and what is made of it
+
+    def statistics(self, X: Any) -> Statistics:
+        """Return posterior expected statistics per object.
+
+        Blocks: the raw derivative ``priors`` (G, n_classes), and those of class c, times the probability of the class,
+        under ``models[c].<name>``; of a class in which all objects are impossible there are none.
+
+        Parameters
+        ----------
+        X : list of objects
+        """
+        packed = self.pack(X)
+        joint = self.joint_log_prob(packed)
+        refuse_impossible(joint, self.labels, "ClassMixture")
+        posterior = softmax(joint, axis=1)
+        blocks = {"priors": posterior / self.priors}
+        for c, (model, alive) in enumerate(zip(self.models, np.isfinite(joint).T)):
+            if not alive.any():
+                continue
+            own = model.statistics(packed if alive.all() else packed.take(alive))
+            for name, block in own.blocks.items():
+                whole = np.zeros((packed.n_objects, *block.shape[1:]))
+                whole[alive] = _times(posterior[alive, c], block)
+                blocks[f"models[{c}].{name}"] = whole
+        return Statistics(self, logsumexp(joint, axis=1), packed.lengths, blocks)
+
+    def gradient(self, statistics: Statistics, coordinates: str = "softmax") -> Floats:
+        """Return derivatives (G, p) of the log-likelihood from statistics."""
+        parts = [simplex.gradient(statistics["priors"], self.priors, coordinates)]
+        for c, model in enumerate(self.models):
+            prefix = f"models[{c}]."
+            own = {name[len(prefix) :]: b for name, b in statistics.blocks.items() if name.startswith(prefix)}
+            if own:
+                found = Statistics(model, statistics.log_prob, statistics.lengths, own)
+                parts.append(model.gradient(found, coordinates))
+            else:
+                parts.append(np.zeros((len(parts[0]), len(model.parameters(coordinates)))))
+        return np.concatenate(parts, axis=1)
+
+    def log_prob_grad(self, X: Any, coordinates: str = "softmax", n_jobs: int | None = None) -> Floats:
         r"""Return :math:`\nabla \log p(x)` of each object, shape (n_objects, p).
 
         Parameters
@@ -138,22 +175,20 @@ class ClassMixture(Model):
         X : list of objects
         coordinates : {"softmax", "ratio", "sqrt", "raw"}
             Of probabilities, the priors among them.
+        n_jobs : None
+            Class models run one after the other, each on one thread.
         """
-        check_option(coordinates, COORDINATES, "coordinates", "ClassMixture.log_prob_grad")
         packed = self.pack(X)
-        joint = self.joint_log_prob(packed)
-        refuse_impossible(joint, self.labels, "ClassMixture")
-        dead = np.isneginf(joint)
-        if coordinates in ("raw", "ratio") and dead.any():
-            i, c = np.argwhere(dead)[0].tolist()
-            raise ValueError(
-                f"ClassMixture: object {i} has probability zero in class {self.labels[c]!r}, whose {coordinates} "
-                "derivative is not known then. Use coordinates='softmax', in which it is zero, or a pseudocount."
-            )
-        posterior = softmax(joint, axis=1)
-        parts = [simplex.gradient(posterior / self.priors, self.priors, coordinates)]
-        parts += [posterior[:, [c]] * grad for c, grad in enumerate(self.class_grads(packed, ~dead, coordinates))]
-        return np.concatenate(parts, axis=1)
+        if coordinates in ("raw", "ratio"):
+            joint = self.joint_log_prob(packed)
+            refuse_impossible(joint, self.labels, "ClassMixture")
+            if np.isneginf(joint).any():
+                i, c = np.argwhere(np.isneginf(joint))[0].tolist()
+                raise ValueError(
+                    f"ClassMixture: object {i} has probability zero in class {self.labels[c]!r}, whose {coordinates} "
+                    "derivative is not known then. Use coordinates='softmax', in which it is zero, or a pseudocount."
+                )
+        return super().log_prob_grad(packed, coordinates, n_jobs)
 
     def class_grads(self, packed: Packed, alive: NDArray[np.bool_], coordinates: str) -> list[Floats]:
         """Return the derivatives (n_objects, p_c) of each class model; zero rows where it is not ``alive``."""
@@ -167,6 +202,42 @@ class ClassMixture(Model):
                 grad[rows] = model.log_prob_grad(packed.take(rows), coordinates)
             grads.append(grad)
         return grads
+
+    def follow(self, packed: Packed) -> tuple[Floats, list[Statistics | None]]:
+        """Return one object position by position under each class.
+
+        Parameters
+        ----------
+        packed : Packed
+            One object.
+
+        Returns
+        -------
+        path : ndarray of shape (T + 1, n_classes)
+            Joint log-probabilities of the class and the first 0, 1, ..., T observations.
+        parts : list of Statistics
+            Of the positions, for each class; None where the object is impossible.
+        """
+        alive = np.isfinite(self.joint_log_prob(packed)[0])
+        parts = [joined(model.position_statistics(packed)) if here else None for model, here in zip(self.models, alive)]
+        refuse_impossible(np.where(alive, 0.0, -np.inf)[None], self.labels, "ClassMixture")
+        length = len(next(part.log_prob for part in parts if part is not None))
+        path = np.full((length + 1, len(alive)), -np.inf)
+        for c, part in enumerate(parts):
+            if part is not None:
+                path[:, c] = np.log(self.priors[c]) + np.cumsum(np.insert(part.log_prob, 0, 0.0))
+        return path, parts
+
+    def position_statistics(self, packed: Packed) -> Iterator[Statistics]:
+        """Yield the statistics of the positions of one object: what each changes in the posterior of the labels."""
+        path, parts = self.follow(packed)
+        posterior = softmax(path, axis=1)
+        blocks = {"priors": np.diff(posterior, axis=0) / self.priors}
+        for c, part in enumerate(parts):
+            if part is not None:
+                blocks |= {f"models[{c}].{name}": posterior[-1, c] * block for name, block in part.blocks.items()}
+        logs = np.diff(logsumexp(path, axis=1))
+        yield Statistics(self, logs, np.ones(len(logs), np.int64), blocks)
 
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         """Return the information of an observer who also sees the label (and what hidden states there are).
@@ -183,7 +254,7 @@ class ClassMixture(Model):
         shift = len(self.priors)
         pairs: InformationBlocks = [(np.arange(shift), simplex.row_information(self.priors, 1.0, coordinates))]
         for model, prior in zip(self.models, self.priors):
-            blocks = complete_information(model, np.asarray(lengths), coordinates)
+            blocks = model.information(lengths, coordinates)
             pairs += [(index + shift, prior * block) for index, block in blocks]
             shift += len(model.parameter_names)
         return pairs
@@ -219,12 +290,31 @@ class ClassMixture(Model):
         return self._restore(self.labels, tuple(models), simplex.from_coordinates(priors, coordinates))
 
     @property
+    def blocks(self) -> list[str]:
+        """The block of each parameter; class models have those of theirs."""
+        return ["priors"] * len(self.priors) + [block for model in self.models for block in model.blocks]
+
+    @property
+    def hidden_states(self) -> list[str]:
+        """The labels."""
+        return list(map(str, self.labels))
+
+    def visits(self, statistics: Statistics) -> Floats:
+        """Return the posterior of the labels, (G, n_classes)."""
+        return self.priors * statistics["priors"]
+
+    @property
     def parameter_names(self) -> list[str]:
         """Names ``prior[label]``, then ``label.name`` for each parameter of each class."""
         names = [f"prior[{label}]" for label in self.labels]
         for label, model in zip(self.labels, self.models):
             names += [f"{label}.{name}" for name in model.parameter_names]
         return names
+
+
+def _times(weights: Floats, block: Floats) -> Floats:
+    """Return the rows of a block, each times a weight."""
+    return weights.reshape((-1,) + (1,) * (block.ndim - 1)) * block
 
 
 def refuse_impossible(joint: Floats, labels: tuple[Any, ...], who: str) -> None:

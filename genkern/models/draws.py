@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core import draws as core
+from genkern.core.arrays import draws as core
 from genkern.validation import Floats
 
 NUMBERS = 1 << 16  # uniform numbers held at a time

@@ -4,43 +4,70 @@ from __future__ import annotations
 
 import copy
 import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
+from genkern.data.objects import Packed
 from genkern.models.base import Statistics
-from genkern.models.channel_moments import units
+from genkern.models.fit.channel_moments import units
+from genkern.models.fit.weights import point_weights, weighted
 from genkern.models.leaf import Leaf
-from genkern.objects import Packed
-from genkern.validation import Floats, begin_fit, check_option
+from genkern.validation import Floats, begin_fit, check_option, remember_width
 
 WIDE = 1 << 22  # numbers of the parameters that are fitted at a time
 ESTIMATES = ("ml", "map", "predictive")
 
 
-class ModelEstimator(BaseEstimator):
+class ModelEstimator(BaseEstimator, ABC):
     """An estimator whose ``fit`` gives a model value ``model_``, and whose ``fit_each`` gives one per object."""
 
     model_: Any
 
+    @abstractmethod
+    def pack(self, X: Any) -> Packed:
+        """Encode raw objects as ``fit`` does."""
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit one model to all objects, which count as often as their weights say."""
+
+    @abstractmethod
     def fit_each(self, X: Any) -> list[Any]:
         """Return one fitted model per object."""
-        raise TypeError(f"{type(self).__name__} must define fit_each.")
 
     def check_each(self, packed: Packed) -> None:
         """Raise where an object alone cannot be fitted, before the objects are divided and lose their index."""
         return
 
+    @abstractmethod
     def resolve(self, X: Any) -> ModelEstimator:
         """Return an estimator that fits parts of X as it would fit the whole (same alphabet)."""
-        raise TypeError(f"{type(self).__name__} must define resolve.")
 
+    @abstractmethod
     def maximize(self, statistics: Statistics) -> Any:
         """Return the model that maximises the expected log-likelihood (plus log prior): the M-step."""
-        raise TypeError(f"{type(self).__name__} must define maximize.")
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log-likelihood of an object under ``model_``, which model selection maximises.
+
+        It is -inf if an object is impossible, and refused by models whose likelihood is not exact.
+
+        Parameters
+        ----------
+        X : list of objects
+        y : None
+            Ignored.
+        """
+        check_is_fitted(self, "model_")
+        remember_width(self, X, reset=False)
+        return float(self.model_.log_prob(X).mean())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -65,17 +92,17 @@ class LeafEstimator(ModelEstimator):
     # is certain of its points.
     softening: ClassVar[float] = 0.0
 
-    def pack(self, X: Any, sequences: bool) -> Packed:
-        """Encode raw objects."""
-        raise TypeError(f"{type(self).__name__} must define pack.")
+    def pack_sequences(self, X: Any) -> Packed:
+        """Encode sequences of points, as an HMM emits them; ``pack`` encodes bags, which may look the same."""
+        return self.pack(X)
 
+    @abstractmethod
     def reference(self, packed: Packed, n: int, own: bool) -> Leaf:
         """Return a stack of n (per object, if own) vague members about which statistics can be taken."""
-        raise TypeError(f"{type(self).__name__} must define reference.")
 
+    @abstractmethod
     def maximize_blocks(self, blocks: dict[str, Floats], leaf: Any) -> Any:
         """Return the stack maximising expected log-likelihood and prior, from blocks taken under ``leaf``."""
-        raise TypeError(f"{type(self).__name__} must define maximize_blocks.")
 
     def log_prior(self, leaf: Any) -> Floats:
         """Return the log prior density up to a constant, summed over the last batch axis: batch[:-1]."""
@@ -106,8 +133,8 @@ class LeafEstimator(ModelEstimator):
         """Return posterior predictive distributions, a stack of batch (1,) or, if own, (n_objects, 1)."""
         raise TypeError(f"{type(self).__name__} has no posterior predictive distribution.")
 
-    def inside_em(self, X: Any, sequences: bool) -> LeafEstimator:
-        """Return the estimator as EM on X uses it for hidden states or components, refusing what is no M-step."""
+    def inside_em(self, packed: Packed) -> LeafEstimator:
+        """Return the estimator as EM uses it for hidden states or components, refusing what is no M-step."""
         self._check_mode()
         return self
 
@@ -181,7 +208,7 @@ class LeafEstimator(ModelEstimator):
         share = self.softening / weights.shape[1] * weights.sum(axis=1, keepdims=True)
         return self.fit_weighted(packed, (1.0 - self.softening) * weights + share, own)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit one model to the points of all bags.
 
         Parameters
@@ -189,18 +216,20 @@ class LeafEstimator(ModelEstimator):
         X : list of bags of points, or 2-D array of single points
         y : None
             Ignored.
+        sample_weight : array of shape (n_objects,), optional
+            How often each object counts: a weight of two as the object given twice, zero as one left out.
 
         Returns
         -------
         self
         """
         begin_fit(self, X, y)
-        self.model_ = self._fit_packed(self.pack(X, sequences=False), own=False)[0]
+        self.model_ = self._fit_packed(weighted(self.pack(X), sample_weight, type(self).__name__), own=False)[0]
         return self
 
     def fit_each(self, X: Any) -> list[Any]:
         """Return one model per bag."""
-        members: list[Any] = self._fit_own(self.pack(X, sequences=False)).unstack()
+        members: list[Any] = self._fit_own(self.pack(X)).unstack()
         return members
 
     def _fit_own(self, packed: Packed) -> Any:
@@ -230,14 +259,13 @@ class LeafEstimator(ModelEstimator):
         """
         self._check_mode()
         one = statistics.model.stack([statistics.model])
-        blocks = {name: block[:, None] for name, block in statistics.total().blocks.items()}
-        return self.maximize_blocks(blocks, one)[0]
+        return self.maximize_blocks(statistics.total().of_member(), one)[0]
 
     def _fit_packed(self, packed: Packed, own: bool) -> Any:
         """Return a stack of batch (1,) or (n_objects, 1); missing entries take EM passes."""
         if self.estimate == "predictive":
             return self.predictive(packed, own)
-        leaf = self.fit_weighted(packed, np.ones((packed.n_points, 1)), own)
+        leaf = self.fit_weighted(packed, point_weights(packed), own)
         missing = missing_points(packed)
         return self._iterate(packed, leaf, missing, own) if missing.any() else leaf
 
@@ -251,7 +279,7 @@ class LeafEstimator(ModelEstimator):
         packed = packed.take(active) if own else packed
         estimator = self.part(active) if own else self
         for _ in range(self.max_passes):
-            blocks = current.weigh(packed, np.ones((packed.n_points, 1)), totals=not own)
+            blocks = current.weigh(packed, point_weights(packed), totals=not own)
             following = estimator.maximize_blocks(blocks, current)
             for name, field in fields.items():
                 field[active] = getattr(following, name)
@@ -270,6 +298,18 @@ class LeafEstimator(ModelEstimator):
                 stacklevel=4,
             )
         return leaf._restore(*(fields.get(name, getattr(leaf, name)) for name in leaf._fields))
+
+
+def bounds_of(estimator: Any) -> Callable[[Packed, bool], Any]:
+    """Return ``estimator.bounded``, which remembers its last answer: EM's first guess and its steps ask for one."""
+    last: list[Any] = []
+
+    def bounded(packed: Packed, own: bool) -> Any:
+        if not last or last[0] is not packed or last[1] != own:
+            last[:] = packed, own, estimator.bounded(packed, own)
+        return last[2]
+
+    return bounded
 
 
 class Batch:

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.flatten import flatten_numbers
-from genkern.objects import Packed, pack_points
-from genkern.serialize import register
+from genkern.data.flatten import flatten_numbers
+from genkern.data.objects import Packed, pack_points
+from genkern.data.serialize import register
 from genkern.validation import check_int
 
 Node = Hashable

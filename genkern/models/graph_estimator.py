@@ -2,101 +2,55 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from genkern.data.objects import Packed
 from genkern.models.base import Statistics
-from genkern.models.em import Limits, Run, Steps, best_of, climb, warn_unconverged
-from genkern.models.estimator import ModelEstimator
+from genkern.models.fit.em import Run, expected
+from genkern.models.fit.em_estimator import EMEstimator
+from genkern.models.fit.streams import Keys
+from genkern.models.fit.units import warn_unseen
+from genkern.models.fit.weights import weighted
 from genkern.models.graph import Graph, make_graph
-from genkern.models.streams import Keys, derive, keys_of, seed_of, unit_free_digests
-from genkern.models.units import warn_unseen
-from genkern.objects import Packed
-from genkern.validation import Floats, begin_fit, check_int, check_number
 
 
-class NetEstimator(ModelEstimator):
-    """Estimator of a network of known structure.
+class NetEstimator(EMEstimator):
+    """Estimator of a network of known structure; a family gives what `EMEstimator` asks, and ``resolve``."""
 
-    A family gives ``pack``, ``resolve``, ``_check_parameters``, ``_maximize``, and ``_guess`` and ``_log_prior`` or its
-    own ``_climb``.
-    """
+    smaller = "the sizes of hidden nodes"
 
     structure: Any
     hidden: Any
     observed: Any
-    n_init: int
-    max_iter: int
-    tol: float
-    random_state: Any
 
-    def pack(self, X: Any) -> Packed:
-        """Encode raw objects as ``fit`` does."""
-        raise TypeError(f"{type(self).__name__} must define pack.")
-
-    def resolve(self, X: Any) -> NetEstimator:
-        """Return an estimator that fits parts of X as it would fit the whole."""
-        raise TypeError(f"{type(self).__name__} must define resolve.")
-
-    def _check_parameters(self) -> None:
-        """Raise for parameters that make no sense."""
-        for name, minimum in (("n_init", 1), ("max_iter", 0)):
-            check_int(getattr(self, name), name, type(self).__name__, minimum)
-        check_number(self.tol, "tol", type(self).__name__)
-
-    def _guess(self, packed: Packed, keys: Keys, own: bool) -> Any:
-        """Return the model to start from, or a stack of one for each object, from one key each."""
-        raise TypeError(f"{type(self).__name__} must define _guess.")
-
-    def _maximize(self, statistics: Statistics) -> Any:
-        """Return the M-step's model, of the batch of the model that the statistics were taken under."""
-        raise TypeError(f"{type(self).__name__} must define _maximize.")
-
-    def _log_prior(self, model: Any) -> Floats:
-        """Return the log prior density up to a constant, of the model's batch."""
-        raise TypeError(f"{type(self).__name__} must define _log_prior.")
-
-    # --- public
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit one network to the rows of all objects.
-
-        Parameters
-        ----------
-        X : list of objects, or 2-D array of rows
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        begin_fit(self, X, y)
+    def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
         resolved = self.resolve(X)
-        run = resolved._best(resolved.pack(X), np.array([seed_of(self.random_state)], np.uint64), own=False)
-        self.model_, self.history_ = run.models[0], run.history
-        self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
-        warn_unconverged(run.converged, run.lost, self._limits(), "the sizes of hidden nodes")
-        return self
+        return resolved, weighted(resolved.pack(X), sample_weight, type(self).__name__)
 
-    def fit_each(self, X: Any) -> list[Any]:
-        """Return one network per object; each depends on its object alone (and the numbers of states of all)."""
-        self._check_parameters()
-        resolved = self.resolve(X)
-        packed = resolved.pack(X)
-        run = resolved._best(packed, keys_of(seed_of(self.random_state), unit_free_digests(packed)), own=True)
-        warn_unconverged(run.converged, run.lost, self._limits(), "the sizes of hidden nodes")
-        return run.models
+    def _fixable(self) -> list[Any]:
+        return list(self.structure)
 
-    def maximize(self, statistics: Statistics) -> Any:
-        """Return the model that maximises the expected log-likelihood plus log prior: the M-step.
+    def _keep(self, old: Any, new: Any) -> Any:
+        """Return a new network with the laws of the fixed nodes, given their parents, of an old one."""
+        sizes = self._law_sizes(new)
+        kept = np.repeat([name in self.fixed for name in new.graph.names], sizes)
+        fields = {name: getattr(new, name) for name in new._fields}
+        return new._restore(*{**fields, "values": np.where(kept, old.values, new.values)}.values())
 
-        Statistics are summed over objects, or those under a stack of own models, which give a stack.
-        """
-        return self._maximize(statistics if statistics.model.shape else statistics.total())
+    @abstractmethod
+    def _full_graph(self) -> Graph:
+        """Return the graph with the sizes of all nodes."""
+
+    @abstractmethod
+    def _law_sizes(self, model: Any) -> list[int]:
+        """Return how many of the ``values`` of a network belong to the law of each node."""
+
+    def _expect(self, model: Any, packed: Packed) -> Statistics:
+        return expected(model, packed)
 
     # --- what is to be fitted
 
@@ -123,23 +77,16 @@ class NetEstimator(ModelEstimator):
 
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
         """Return the best of ``n_init`` runs of EM; complete data need one step, and no restarts."""
-        limits = self._limits()
+        limits, graph, example = self._limits(), self._full_graph(), self._example
+        if self.init is not None and (example is None or example.graph != graph):
+            raise ValueError(
+                f"{type(self).__name__}: 'init' must be None, or a {self.kind.__name__} of the same structure and "
+                f"sizes, {graph}. Got {self.init if example is None else example.graph!r:.200}."
+            )
         warn_unseen(packed, own, type(self).__name__, "its law is what EM makes of the first guess")
         if self.hidden or np.isnan(packed.values).any():
-            runs = self.n_init if self.hidden else 1  # restarts differ in what touches hidden nodes
-            return best_of(runs, lambda restart: self._climb(packed, derive(keys, restart), own, limits), limits)
-        run = self._climb(packed, keys, own, limits._replace(max_iter=1, tol=0.0))
+            # Restarts differ in what touches hidden nodes.
+            runs = self.n_init if self.hidden and self._given is None else 1
+            return self._run(packed, keys, own, limits, runs)
+        run = self._run(packed, keys, own, limits._replace(max_iter=1, tol=0.0), 1)
         return run._replace(converged=np.ones_like(run.converged))
-
-    def _climb(self, packed: Packed, keys: Keys, own: bool, limits: Limits) -> Run:
-        """Run EM from one first guess."""
-
-        def expect(model: Any, part: Packed) -> Statistics:
-            statistics: Statistics = model.statistics(part, totals=not own)
-            return statistics
-
-        steps = Steps(expect, self._maximize, lambda model, part: expect(model, part).log_prob, self._log_prior)
-        return climb(steps, limits, self._guess(packed, keys, own), packed, own)
-
-    def _limits(self) -> Limits:
-        return Limits(type(self).__name__, self.max_iter, self.tol, 0)

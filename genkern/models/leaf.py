@@ -2,69 +2,96 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core import hmm as core
-from genkern.core.scaled_rows import scaled_rows
-from genkern.models.base import COORDINATES, Model, Statistics
-from genkern.models.lean_information import Information
-from genkern.objects import Packed
-from genkern.validation import Floats, check_option
+from genkern.core.arrays.scaled_rows import scaled_rows
+from genkern.core.hmm import passes as core
+from genkern.data.objects import Packed
+from genkern.models.base import Model, Statistics
+from genkern.models.characteristic import EmittingChain, Scaled, Waves
+from genkern.models.information import Information, InformationBlocks
+from genkern.models.positions import each_point, is_window
+from genkern.models.value import rebatch
+from genkern.validation import Floats
 
 
 class Leaf(Model):
     """A stack of simple distributions over points: symbols or vectors.
 
-    A family gives ``pack``, ``log_density``, ``own_log_density``, ``weigh``, ``gradient``, ``parameters``,
-    ``with_parameters``, ``parameter_names``, ``information`` and ``draw``; likelihoods, statistics and derivatives of
-    bags, and its use as the emissions of an HMM, follow.
+    As a model, it is one of bags of independent points. A family gives what is abstract here and in ``Model``;
+    likelihoods, statistics and derivatives of bags, and its use as the emissions of an HMM, follow.
     """
+
+    family_name: ClassVar[str | None] = None  # by which ``emission=`` and ``component=`` know its estimator
+    counts_symbols: ClassVar[bool] = False  # whether the block "probs", times ``probs``, counts expected symbols
 
     # --- what a family gives
 
-    def pack(self, X: Any, sequences: bool) -> Packed:
-        """Encode raw objects: sequences, or bags of independent draws."""
-        raise TypeError(f"{type(self).__name__} must define pack.")
-
+    @abstractmethod
     def log_density(self, points: NDArray[Any]) -> Floats:
         """Return log p of every point under every member of the stack, shape (N,) + batch."""
-        raise TypeError(f"{type(self).__name__} must define log_density.")
 
+    @abstractmethod
     def own_log_density(self, packed: Packed) -> Floats:
         """Return (N, n): points of object i under the members [i, :] of a stack of batch (n_objects, n)."""
-        raise TypeError(f"{type(self).__name__} must define own_log_density.")
 
+    @abstractmethod
     def weigh(self, packed: Packed, weights: Floats, totals: bool) -> dict[str, Floats]:
         """Return blocks of expected statistics, (G, n, ...), from weights (N, n) of points under n members."""
-        raise TypeError(f"{type(self).__name__} must define weigh.")
 
-    def gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
-        """Return derivatives (G, p) of the expected log-likelihood from blocks of statistics of batch (n,)."""
-        raise TypeError(f"{type(self).__name__} must define gradient.")
+    @abstractmethod
+    def member_gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
+        """Return derivatives (G, p) of the expected log-likelihood by the parameters of all members, batch (n,)."""
 
-    def information(self, draws: Floats, coordinates: str) -> list[Information]:
+    @abstractmethod
+    def member_information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return the blocks of the block-diagonal Fisher information for an expected number of draws per member."""
-        raise TypeError(f"{type(self).__name__} must define information.")
 
+    @abstractmethod
     def draw(self, which: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
         """Return one point from each named member of a stack of batch (n,)."""
-        raise TypeError(f"{type(self).__name__} must define draw.")
 
-    def parameters(self, coordinates: str = "softmax") -> Floats:
-        """Return the parameter vector in the named coordinates."""
-        raise TypeError(f"{type(self).__name__} must define parameters.")
+    # --- what some families know
 
-    def with_parameters(self, vector: Floats, coordinates: str = "softmax") -> Self:
-        """Return the model at a parameter vector; raw coordinates are taken as they are."""
-        raise TypeError(f"{type(self).__name__} must define with_parameters.")
+    def pack_sequences(self, X: Any) -> Packed:
+        """Encode sequences of points, as an HMM emits them; ``pack`` encodes bags, which may look the same."""
+        return self.pack(X)
 
-    @property
-    def parameter_names(self) -> list[str]:
-        """Names of the entries of the parameter vector."""
-        raise TypeError(f"{type(self).__name__} must define parameter_names.")
+    def member_visits(self, blocks: dict[str, Floats]) -> Floats:
+        """Return how often each of the ``hidden_states`` of all members is expected to be visited, (G, S)."""
+        return np.zeros((len(next(iter(blocks.values()))), 0))
+
+    def moments(self) -> tuple[Floats, Floats] | None:
+        """Return means and variances, batch + (d,), of points that are vectors; None if they are not known."""
+        return None
+
+    def expected_points(self, packed: Packed) -> Floats | None:
+        """Return E[x_t | member i, what is observed of x_t], (N, n, d); None if gaps cannot be filled in."""
+        if np.isnan(packed.values).any():
+            return None
+        return np.repeat(packed.values[:, None, :], self.shape[0], axis=1)
+
+    def beginning(self, length: int) -> Leaf:
+        """Return the law of the first symbols of a point that is a window of symbols."""
+        raise TypeError(f"{type(self).__name__} is no law of windows.")
+
+    def waves(self) -> Waves | None:
+        """Return what is known of the frequencies of ``characteristic``; None for families that do not have it."""
+        return None
+
+    def characteristic(self, waves: Floats) -> Scaled:
+        r"""Return :math:`E\, e^{i \omega^T X}`, batch + (D,), at frequencies (D, d)."""
+        raise TypeError(f"{type(self).__name__} has no characteristic function.")
+
+    def as_chain(self) -> EmittingChain:
+        """Return a stack of batch (a,) as chains of one state."""
+        a = len(self)
+        return EmittingChain(rebatch(self, (a, 1)), np.ones((a, 1)), np.ones((a, 1, 1)), None)
 
     # --- what follows: emissions of an HMM
 
@@ -89,34 +116,51 @@ class Leaf(Model):
 
     def log_prob(self, X: Any) -> Floats:
         """Return the log-likelihood of each bag of points, shape (n_objects,) + batch."""
-        packed = self.pack(X, sequences=False)
+        packed = self.pack(X)
         sums: Floats = np.add.reduceat(self.log_density(packed.values), packed.offsets[:-1], axis=0)
         return sums
 
     def statistics(self, X: Any) -> Statistics:
         """Return the sufficient statistics of each bag of points under one model."""
         self._require_single("statistics")
-        packed = self.pack(X, sequences=False)
+        packed = self.pack(X)
         log_prob = np.add.reduceat(self.log_density(packed.values), packed.offsets[:-1], axis=0)
         refuse_impossible(log_prob, type(self).__name__)
-        one = self._restore(*(_lift(getattr(self, name)) for name in self._fields))
-        blocks = one.weigh(packed, np.ones((packed.n_points, 1)), totals=False)
+        blocks = self.stack([self]).weigh(packed, np.ones((packed.n_points, 1)), totals=False)
         return Statistics(self, log_prob, packed.lengths, {name: block[:, 0] for name, block in blocks.items()})
 
-    def log_prob_grad(self, X: Any, coordinates: str = "softmax") -> Floats:
-        """Return the derivatives of each bag's log-likelihood, shape (n_objects, p)."""
-        check_option(coordinates, COORDINATES, "coordinates", f"{type(self).__name__}.log_prob_grad")
-        blocks = {name: block[:, None] for name, block in self.statistics(X).blocks.items()}
-        one = self._restore(*(_lift(getattr(self, name)) for name in self._fields))
-        return one.gradient(blocks, coordinates)
+    def gradient(self, statistics: Statistics, coordinates: str = "softmax") -> Floats:
+        """Return the derivatives (G, p) of the log-likelihood of bags from their statistics."""
+        return self.stack([self]).member_gradient(statistics.of_member(), coordinates)
 
-    def _require_single(self, what: str) -> None:
-        if self.shape:
-            raise ValueError(f"{type(self).__name__}.{what} needs one model. Got a stack of {self.shape}: index it.")
+    def visits(self, statistics: Statistics) -> Floats:
+        """Return how often each of the ``hidden_states`` is expected to be visited, (G, S), from statistics."""
+        return self.stack([self]).member_visits(statistics.of_member())
 
+    def information(self, lengths: Any, coordinates: str = "softmax") -> InformationBlocks:
+        """Return the Fisher information of bags, averaged over their numbers of points, as pairs (index, block)."""
+        blocks = self.stack([self]).member_information(np.array([np.mean(lengths)]), coordinates)
+        ends = np.cumsum([len(block) for block in blocks])
+        return [(np.arange(end - len(block), end), block) for end, block in zip(ends, blocks)]
 
-def _lift(value: Any) -> Any:
-    return value[None] if isinstance(value, np.ndarray) else value
+    def position_statistics(self, packed: Packed) -> Iterator[Statistics]:
+        """Yield the statistics of the points of one bag, which are its positions, or of the symbols of one window.
+
+        What belongs to no symbol, the weights of a mixture of windows, stays zero.
+        """
+        if not is_window(packed):
+            yield self.statistics(each_point(packed))
+            return
+        length = packed.values.shape[1]
+        blocks = {name: np.repeat(block, length, axis=0) for name, block in self.statistics(packed).blocks.items()}
+        for name, block in blocks.items():
+            if name.endswith("probs"):  # (T, ..., L, m), of which position t keeps row t
+                np.moveaxis(block, -2, 1)[~np.eye(length, dtype=bool)] = 0.0
+            else:
+                block[:] = 0.0
+        sizes = range(1, length + 1)
+        logs = [self.beginning(size).log_density(packed.values[:, :size])[0] for size in sizes]
+        yield Statistics(self, np.diff(logs, prepend=0.0), np.ones(length, np.int64), blocks)
 
 
 def refuse_impossible(log_prob: Floats, who: str) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from genkern.models.base import Model
+from genkern.models.value import Value
 from genkern.validation import Floats, check_array, check_int, check_probabilities
 
 
-class Posterior(Model):
+class Posterior(Value):
     r"""The joint law of an observation and its hidden state, and of neighbouring states, within one object.
 
     .. math:: w_{pi} = \frac1L \sum_{t : x_t = x_{(p)}} P(q_t = i | x), \qquad \Xi_{ij} = \frac1{L - 1} \sum_t

@@ -8,14 +8,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.hashing import make_key, state_key
-from genkern.models.base import Model, draws_in
+from genkern.data.digests import make_key, state_key
+from genkern.models.base import draws_in
+from genkern.models.value import Value
 from genkern.validation import Floats, check_int
 
 KEPT = 512  # lists of draws that are remembered
 
 
-class Sampled(Model):
+class Sampled(Value):
     """A model known by draws from it, for comparison by Monte Carlo.
 
     ``affinity`` and the kernels between models compare two such values by their draws and, for products of powers,
@@ -57,7 +58,7 @@ class Sampled(Model):
         for name in ("log_prob", "sample"):
             if not callable(getattr(model, name, None)):
                 raise TypeError(f"Sampled: 'model' must have the method {name}. Got {type(model).__name__}.")
-        if isinstance(model, Model) and model.shape:
+        if isinstance(model, Value) and model.shape:
             raise ValueError(f"Sampled: needs one model. Got a stack of {model.shape}: wrap its members.")
         holder = np.empty((), dtype=object)
         holder[()] = model
@@ -123,7 +124,7 @@ def _draws(sampled: Sampled, length: int | None) -> list[Any]:
 
 def _digest_of(model: Any) -> str:
     """Return the content digest of a model of this package, or of what another one holds."""
-    if isinstance(model, Model):
+    if isinstance(model, Value):
         return model.digest
     try:
         return state_key(model)

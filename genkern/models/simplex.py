@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import softmax
 
-from genkern.models.lean_information import LeanInformation
+from genkern.models.information import LeanInformation
 from genkern.validation import Floats
 
 

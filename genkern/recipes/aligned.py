@@ -11,7 +11,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from genkern.embed import CrossFit, ModelLogOdds, PositionalSpectrum, PowerMap, RegionSpectrum
-from genkern.models.markov_estimator import PositionalChainEstimator
+from genkern.models.markov.estimator import PositionalChainEstimator
 from genkern.recipes.recipe import Recipe
 
 CS = (0.003, 0.005, 0.01, 0.02, 0.03, 0.1)

@@ -9,9 +9,9 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from genkern.embed import BlockNormalizer, CentreSeries, Channels, FisherScore, MultiScale, Turns
 from genkern.learn import KernelRidgeClassifierCV
-from genkern.models.gaussian_estimator import GaussianEstimator
-from genkern.models.hmm_estimator import HMMEstimator
-from genkern.models.mixture_estimator import MixtureEstimator
+from genkern.models.families.gaussian_estimator import GaussianEstimator
+from genkern.models.hmm.estimator import HMMEstimator
+from genkern.models.mixture.estimator import MixtureEstimator
 from genkern.recipes.recipe import Recipe
 
 STEPS = 20  # of EM

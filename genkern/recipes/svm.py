@@ -9,12 +9,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.svm import SVC, LinearSVC
 
+from genkern.data.store import Store
 from genkern.embed import FisherScore, FitEach, PowerMap, ScaleSeries, Spectrum
-from genkern.gram import Gram
 from genkern.kernels import Kernel, MeanMap, ProbabilityProduct
-from genkern.models.hmm_estimator import HMMEstimator
+from genkern.kernels.gram import Gram
+from genkern.models.hmm.estimator import HMMEstimator
 from genkern.recipes.recipe import Recipe
-from genkern.store import Store
 
 LENGTH = 10  # observations compared by kernels between sequence models, as in the papers
 ITERATIONS = 10_000  # of the linear solver: enough to converge without a warning

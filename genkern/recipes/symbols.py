@@ -27,12 +27,12 @@ from genkern.embed import (
     UnitTrace,
     Windows,
 )
-from genkern.embed.recode import reduced_alphabet
 from genkern.kernels import RBF
 from genkern.learn import KernelRidgeClassifierCV
-from genkern.models.gaussian_estimator import GaussianEstimator
-from genkern.models.markov_estimator import MarkovChainEstimator, PeriodicChainEstimator
-from genkern.models.mixture_estimator import MixtureEstimator
+from genkern.models.families.gaussian_estimator import GaussianEstimator
+from genkern.models.markov.estimator import MarkovChainEstimator, PeriodicChainEstimator
+from genkern.models.mixture.estimator import MixtureEstimator
+from genkern.preprocess.recode import reduced_alphabet
 from genkern.recipes.recipe import Recipe
 from genkern.recipes.series import BLOCKS, STEPS
 from genkern.validation import Floats, check_bool

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.svm import LinearSVC
 
-from genkern.coding import is_gap
+from genkern.data.coding import is_gap
 from genkern.embed import LogOddsWeights
 from genkern.recipes.recipe import Recipe
 from genkern.validation import warn

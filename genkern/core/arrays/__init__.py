@@ -1,0 +1,1 @@
+"""Rows of probabilities, logarithms, products, draws, windows: what everybody needs."""

@@ -1,0 +1,1 @@
+"""Passes over symbol sequences under Markov chains."""

@@ -1,0 +1,1 @@
+"""Exponential families, and the special functions that they need."""

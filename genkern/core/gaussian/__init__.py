@@ -1,0 +1,1 @@
+"""Gaussian densities, moments and pairs."""

@@ -1,0 +1,145 @@
+"""What passes for at most four states bring into the lanes of a block: own chains, and few symbols as masks.
+
+A lane is a sequence, as in ``hmm.lanes``. The masks lie among the integers of a block, a byte for each step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from genkern.core.hmm.lanes import parameters
+from genkern.core.hmm.rows import LAST_ROW, LENGTH, OBJECT, ROWS
+from genkern.core.jit import inlined, kernel
+from genkern.core.simd.shuffle import HALF, bits_at, load_pair, transpose_halves
+from genkern.core.simd.vectors import W, element, store
+
+QUAD = 4
+LINE = QUAD * W  # doubles of one step
+FEW = 4  # symbols of which a lane can choose by itself
+BYTES = 8  # of an integer: the masks of eight steps
+FIRST_MASK = ROWS * BYTES
+ENDING = LAST_ROW + 1  # a place among the integers of a block: the mask of the lanes that end at a step
+
+
+def is_few(symbols: int) -> bool:
+    """Say whether there are symbols, and so few that each lane chooses its factors by itself."""
+    return 2 <= symbols <= FEW
+
+
+@kernel
+def bring_factors(problem, block, at, m, ints):
+    """Bring the factors of all symbols (4, 4, 8) into the lanes."""
+    own, symbols = len(problem.start) > 1, at.few
+    if own:
+        for s in range(symbols):
+            _bring_row(problem.table, symbols * at.n, s * at.n, at.n, m, at.symbols + s * LINE, ints)
+    elif block == 0:
+        for s in range(symbols):
+            for k in range(at.n):
+                for lane in range(W):
+                    m[at.symbols + s * LINE + k * W + lane] = problem.table[s, k]
+
+
+@kernel
+def bring(problem, block, at, m, ints):
+    """Bring the chains of a block into its lanes."""
+    if len(problem.start) > 1:
+        _bring_chains(problem, at, m, ints)
+    else:
+        parameters(problem, block, at, m, ints)
+
+
+@kernel
+def _bring_chains(problem, at, m, ints):
+    """Bring own chains into the lanes, like ``hmm_lanes.parameters``; empty lanes start with no mass."""
+    n = at.n
+    _bring_row(problem.start, n, 0, n, m, at.start, ints)
+    _bring_row(problem.end, n, 0, n, m, at.end, ints)
+    for k in range(n):
+        _bring_row(problem.transitions, n * n, k * n, n, m, at.A + k * LINE, ints)
+    for lane in range(W):
+        if ints[LENGTH + lane] == 0:
+            for k in range(n):
+                m[at.start + k * W + lane] = 0.0
+
+
+@kernel
+def _bring_row(a, size, first, n, m, to, ints):
+    """Turn n of the ``size`` numbers of each lane's object, from ``first`` on, into lane vectors."""
+    last = 0
+    for lane in range(W):
+        last = max(last, ints[OBJECT + lane])
+    if last * size + first + QUAD > a.size:
+        # Four at once would leave the array.
+        for lane in range(W):
+            for k in range(n):
+                m[to + k * W + lane] = element(a, ints[OBJECT + lane] * size + first + k)
+        return
+    # Four numbers fill half a vector; those of lanes 4..7 take the other half.
+    v0, v1, v2, v3 = transpose_halves(
+        _two_objects(a, size, first, ints, 0),
+        _two_objects(a, size, first, ints, 1),
+        _two_objects(a, size, first, ints, 2),
+        _two_objects(a, size, first, ints, 3),
+    )
+    store(m, to, v0)
+    if n > 1:
+        store(m, to + W, v1)
+    if n > 2:
+        store(m, to + 2 * W, v2)
+    if n > 3:
+        store(m, to + 3 * W, v3)
+
+
+@inlined
+def _two_objects(a, size, first, ints, lane):
+    """Return four numbers of a lane's object and four of the fourth lane after it."""
+    low, high = element(ints, OBJECT + lane), element(ints, OBJECT + lane + HALF)
+    return load_pair(a, low * size + first, high * size + first)
+
+
+@kernel
+def bring_masks(problem, at, ints):
+    """Set masks (symbols, steps), a byte each, of the lanes that observe a symbol at a step.
+
+    What lies behind a sequence has no mass, so that its masks may be those of the next one.
+    """
+    longest, last = ints[LENGTH + W - 1], 0
+    for lane in range(W):
+        last = max(last, problem.offsets[ints[OBJECT + lane]])
+    safe = last + longest + W <= len(problem.codes)
+    for t in range(0, longest, W):
+        to = ROWS + t // W
+        low = _transposed(_bits(problem, ints, t, 0, safe))
+        if at.few > 2:
+            high = _transposed(_bits(problem, ints, t, 1, safe))
+            ints[to] = np.int64(~(low | high))
+            ints[to + 2 * at.masks] = np.int64(high & ~low)
+            ints[to + 3 * at.masks] = np.int64(high & low)
+            low = low & ~high
+        ints[to + at.masks] = np.int64(low)  # of two symbols, the mask of the second says all
+
+
+@inlined
+def _bits(problem, ints, t, bit, safe):
+    """Return one bit of the codes at eight steps, a byte for each lane; codes are read one by one near their end."""
+    bits = np.uint64(0)
+    for lane in range(W):
+        first = element(problem.offsets, element(ints, OBJECT + lane)) + t
+        if safe:
+            bits |= bits_at(problem.codes, first, bit) << np.uint64(W * lane)
+        else:
+            for c in range(min(W, len(problem.codes) - first)):
+                bits |= np.uint64((problem.codes[first + c] >> bit) & 1) << np.uint64(W * lane + c)
+    return bits
+
+
+@inlined
+def _transposed(x):
+    """Return the transpose of a matrix (8, 8) of bits: off-diagonal blocks of growing size change places."""
+    t = (x ^ (x >> np.uint64(7))) & np.uint64(0x00AA00AA00AA00AA)
+    x = x ^ t ^ (t << np.uint64(7))
+    t = (x ^ (x >> np.uint64(14))) & np.uint64(0x0000CCCC0000CCCC)
+    x = x ^ t ^ (t << np.uint64(14))
+    t = (x ^ (x >> np.uint64(28))) & np.uint64(0x00000000F0F0F0F0)
+    return x ^ t ^ (t << np.uint64(28))

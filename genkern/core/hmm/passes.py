@@ -1,0 +1,256 @@
+"""Passes over many hidden Markov sequences: log probabilities, derivatives, posteriors, best paths.
+
+Objects lie one behind another; object i holds the positions ``offsets[i]`` to ``offsets[i + 1]``. The fast layouts
+work in scaled arithmetic; what leaves its range is redone by the reference passes, and what leaves theirs in
+logarithms. An object's result depends on nothing but the object and its parameters, to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from genkern.core.hmm import block_rows as hmm_block_rows
+from genkern.core.hmm import blocks as hmm_blocks
+from genkern.core.hmm import eights as hmm_eights
+from genkern.core.hmm import few as hmm_few
+from genkern.core.hmm import lanes as hmm_lanes
+from genkern.core.hmm import logarithms as hmm_log
+from genkern.core.hmm import plan as hmm_plan
+from genkern.core.hmm import quads as hmm_quads
+from genkern.core.hmm import reference as hmm_reference
+from genkern.core.hmm import rows as hmm_rows
+from genkern.core.hmm import single as hmm_single
+from genkern.core.hmm import viterbi as hmm_viterbi
+from genkern.core.hmm.plan import Plan
+from genkern.core.hmm.rows import Job
+from genkern.core.hmm.types import (
+    Chains,
+    Evidence,
+    Floats,
+    Gradients,
+    Ints,
+    Problem,
+    as_problem,
+    empty_gradients,
+    n_symbols,
+)
+from genkern.core.simd.vectors import W
+
+__all__ = [
+    "Chains",
+    "Evidence",
+    "Gradients",
+    "dead_position",
+    "gradients",
+    "log_prob",
+    "marginals",
+    "viterbi",
+]
+
+WORTH_THREADS = 1 << 22  # positions times squared states below which starting threads costs more than they save
+
+# How each layout arranges its buffers.
+ARRANGE: dict[str, Callable[..., Any]] = {
+    hmm_plan.QUADS: hmm_quads.quads_of,
+    hmm_plan.LANES: hmm_lanes.lanes_of,
+    hmm_plan.BLOCKS: hmm_block_rows.blocks_of,
+    hmm_plan.SINGLE: hmm_single.single_of,
+}
+
+
+def log_prob(
+    chains: Chains, evidence: Evidence, offsets: Ints, n_jobs: int | None = 1, own: bool | None = None
+) -> Floats:
+    """Return log P (n_objects,) of each sequence; -inf for an impossible one.
+
+    Parameters
+    ----------
+    chains : Chains
+        One shared chain, or one for each object.
+    evidence : Evidence
+        Emission factors of all positions.
+    offsets : (n_objects + 1,), where the objects begin and the last one ends; none is empty.
+    n_jobs : int or None
+        Threads; None means 1, -1 all cores. The result does not depend on it.
+    own : bool or None
+        Whether the chains belong to the objects, one each. It need only be said for a single object, where the
+        shapes do not tell: the result of one alone then equals, to the last bit, its result in company.
+    """
+    problem = as_problem(chains, evidence, offsets)
+    out = empty_gradients(problem, 0, 0)
+    plan = hmm_plan.plan(problem.offsets, problem.start.shape[1], _is_own(problem, own), 0)
+    _run(problem, plan, plan.chunk_of, out, n_jobs)
+    lost = np.flatnonzero(np.isnan(out.log_prob))
+    with np.errstate(all="ignore"):
+        if len(lost):
+            hmm_reference.log_prob_of(problem, lost, out.log_prob)
+            lost = lost[np.isnan(out.log_prob[lost])]
+        if len(lost):
+            hmm_log.log_prob_of(problem, lost, out.log_prob)
+    return out.log_prob
+
+
+def gradients(
+    chains: Chains,
+    evidence: Evidence,
+    offsets: Ints,
+    totals: bool = False,
+    n_jobs: int | None = 1,
+    own: bool | None = None,
+) -> Gradients:
+    """Return raw derivatives of log P, per object or, with totals, summed over objects (see Gradients).
+
+    Parameters
+    ----------
+    chains, evidence, offsets, n_jobs, own
+        As for log_prob.
+    totals : bool
+        Sum over objects, in fixed chunks and order; the sums are the same for any number of threads.
+    """
+    problem = as_problem(chains, evidence, offsets)
+    n, symbols, objects = problem.start.shape[1], n_symbols(problem), len(problem.offsets) - 1
+    plan = hmm_plan.plan(problem.offsets, n, _is_own(problem, own), n * (n + symbols + 2))
+    groups = plan.n_chunks if totals else objects
+    slots = plan.chunk_of if totals else np.arange(objects)
+    out = empty_gradients(problem, groups, hmm_plan.width(plan, n, symbols))
+    _run(problem, plan, slots, out, n_jobs, derivatives=True)
+    _redo(problem, slots, out, totals)
+    emissions = out.emissions[:, :n]
+    if symbols:
+        emissions = emissions.reshape(groups, symbols, n)
+        emissions = _total(emissions) if totals else emissions
+    if totals:
+        start, transitions, end = map(_total, out[1:4])
+        out = Gradients(out.log_prob, start, transitions, end, emissions)
+    return out._replace(emissions=np.ascontiguousarray(emissions))
+
+
+def marginals(chains: Chains, evidence: Evidence, offsets: Ints, pairs: bool = False) -> tuple[Floats, Floats | None]:
+    """Return posteriors of states, gamma (N, n), and with pairs also of pairs, xi (N - n_objects, n, n).
+
+    xi of object i starts at ``offsets[i] - i``. Rows of impossible objects are zero.
+    """
+    problem = as_problem(chains, evidence, offsets)
+    n, objects, positions = problem.start.shape[1], len(problem.offsets) - 1, int(problem.offsets[-1])
+    gamma, log_prob = np.zeros((positions, n)), np.empty(objects)
+    xi = np.zeros((positions - objects if pairs else 0, n, n))
+    with np.errstate(all="ignore"):
+        hmm_reference.marginals_of(problem, gamma, xi, log_prob)
+        lost = np.flatnonzero(np.isnan(log_prob))
+        if len(lost):
+            hmm_log.marginals_of(problem, lost, gamma, xi)
+    return gamma, xi if pairs else None
+
+
+def viterbi(chains: Chains, evidence: Evidence, offsets: Ints) -> tuple[NDArray[np.int32], Floats]:
+    """Return the most probable path (N,) and its joint log probability with each sequence (n_objects,).
+
+    Ties go to the lower state. The path of an impossible object, with log probability -inf, means nothing.
+    """
+    problem = as_problem(chains, evidence, offsets)
+    path = np.empty(int(problem.offsets[-1]), np.int32)
+    best = np.empty(len(problem.offsets) - 1)
+    with np.errstate(divide="ignore"):
+        hmm_viterbi.viterbi_of(problem, path, best)
+    return path, best
+
+
+def dead_position(chains: Chains, evidence: Evidence, offsets: Ints, i: int) -> int:
+    """Return the first position at which object i is impossible; its length if only the end weights are."""
+    return int(hmm_viterbi.first_dead(as_problem(chains, evidence, offsets), i))
+
+
+def _total(block: Floats) -> Floats:
+    """Return the sum over the first axis, kept; at most the largest number, as derivatives by zeros may be beyond."""
+    with np.errstate(over="ignore"):
+        return np.minimum(block.sum(axis=0, keepdims=True), np.finfo(np.float64).max)
+
+
+def _is_own(problem: Problem, own: bool | None) -> bool:
+    """Return whether each object has its own chain, by its word or by the shapes."""
+    return len(problem.start) > 1 if own is None else own
+
+
+def _run(
+    problem: Problem, plan: Plan, slots: Ints, out: Gradients, n_jobs: int | None, derivatives: bool = False
+) -> None:
+    """Run each part of the plan in its layout, split over threads; what is out of range gets log P = nan."""
+    cost = problem.offsets[-1] * problem.start.shape[1] ** 2
+    workers = 1 if n_jobs in (None, 1) or cost < WORTH_THREADS else effective_n_jobs(n_jobs)
+    tasks = [
+        (part.layout, Job(members, slots, derivatives, len(out.start) == len(slots)))
+        for part in plan.parts
+        for members in (hmm_plan.split(part, 4 * workers) if workers > 1 else [part.members])
+    ]
+    if workers == 1:
+        for layout, job in tasks:
+            _run_task(problem, layout, job, out)
+    else:
+        # Not joblib's own threads: these look for results only every ten milliseconds, which many passes do not last.
+        with ThreadPoolExecutor(workers) as pool:
+            for done in [pool.submit(_run_task, problem, layout, job, out) for layout, job in tasks]:
+                done.result()
+
+
+def _run_task(problem: Problem, layout: str, job: Job, out: Gradients) -> None:
+    """Run one layout's pass over some blocks, with buffers of its own."""
+    last = job.members[-1, -1]
+    steps = int(problem.offsets[last + 1] - problem.offsets[last])
+    sizes, doubles, integers = ARRANGE[layout](problem.start.shape[1], steps, job.derivatives, n_symbols(problem))
+    rows = hmm_rows.as_rows(problem, sizes.width)
+    with np.errstate(all="ignore"):
+        _pass_of(layout, sizes)(problem, rows, job, out, sizes, hmm_rows.aligned(doubles), np.empty(integers, np.int64))
+
+
+def _pass_of(layout: str, sizes: Any) -> Callable[..., None]:
+    """Return the pass of a layout: few symbols, or few states, have one of their own, compiled where it is needed."""
+    if layout == hmm_plan.QUADS:
+        return hmm_few.few_pass if sizes.few else hmm_quads.quads_pass
+    if layout == hmm_plan.BLOCKS:
+        return hmm_eights.eights_pass if sizes.width == W else hmm_blocks.blocks_pass
+    return hmm_lanes.lanes_pass if layout == hmm_plan.LANES else hmm_single.single_pass
+
+
+def _redo(problem: Problem, slots: Ints, out: Gradients, totals: bool) -> None:
+    """Redo what was lost by the reference passes, and what is lost there too in logarithms.
+
+    A slot of totals is redone with all its objects, but those not lost keep what is theirs alone.
+    """
+    symbols, lost = n_symbols(problem), np.flatnonzero(np.isnan(out.log_prob))
+    spoilt = slots[lost]
+    if totals and symbols:
+        # The emission derivatives of one object can overflow in a sum that many share.
+        sums = out.emissions.reshape(len(out.start), -1).sum(axis=1)
+        spoilt = np.union1d(spoilt, np.flatnonzero(~np.isfinite(sums)))
+    if not len(spoilt):
+        return
+    affected = np.flatnonzero(np.isin(slots, spoilt))
+    kept = np.setdiff1d(affected, lost)
+    log_prob, own_rows = out.log_prob[kept], np.empty(0, np.bool_) if symbols else _positions(problem, kept)
+    emissions = out.emissions[own_rows] if len(own_rows) else None
+    for block in (out.start, out.transitions, out.end):
+        block[spoilt] = 0.0
+    if symbols:
+        out.emissions.reshape(len(out.start), symbols, -1)[spoilt] = 0.0
+    else:
+        out.emissions[_positions(problem, affected)] = 0.0
+    with np.errstate(all="ignore"):
+        hmm_reference.gradients_of(problem, affected, slots, out)
+        affected = affected[np.isnan(out.log_prob[affected])]
+        if len(affected):
+            hmm_log.gradients_of(problem, affected, slots, out)
+    out.log_prob[kept] = log_prob
+    if emissions is not None:
+        out.emissions[own_rows] = emissions
+
+
+def _positions(problem: Problem, objects: Ints) -> NDArray[np.bool_]:
+    """Return the mask of the positions (N,) of some objects."""
+    chosen = np.isin(np.arange(len(problem.offsets) - 1), objects)
+    return np.repeat(chosen, np.diff(problem.offsets))

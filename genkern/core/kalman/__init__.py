@@ -1,0 +1,1 @@
+"""Passes over many series of linear dynamical systems."""

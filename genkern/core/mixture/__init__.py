@@ -1,0 +1,1 @@
+"""Mixtures, density estimates and k-means."""

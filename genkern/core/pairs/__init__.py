@@ -1,0 +1,1 @@
+"""The state-pair recursion: kernels between hidden Markov models."""

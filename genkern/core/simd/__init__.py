@@ -1,0 +1,1 @@
+"""Vectors of eight doubles for compiled loops."""

@@ -1,0 +1,1 @@
+"""Passes over switching linear dynamical systems."""

@@ -1,0 +1,1 @@
+"""What a linear classifier saw: contributions of features and positions."""

@@ -1,0 +1,277 @@
+"""What a linear classifier saw in an object: contributions of parameters and of positions to its decision."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.svm import SVC, NuSVC
+from sklearn.utils.validation import check_is_fitted
+
+from genkern.explanation.steps import Seen, Traced, follow
+from genkern.features.positions import as_vector
+from genkern.validation import Floats, check_int, one_warning_each
+
+ROUNDING = 1e-6  # relative: a linear classifier's own decision value differs by less
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    r"""The decision value of a linear classifier for one object, as sums over features and over positions.
+
+    .. math:: f(x) = b + \sum_j c_j = b + r + \sum_t d_t
+
+    Attributes
+    ----------
+    label : object
+        The class for which the decision value speaks.
+    decision : float
+        The decision value :math:`f(x)`; of two classes, that of the second is the classifier's and that of the first
+        has the other sign.
+    intercept : float
+        The classifier's bias b.
+    contributions : ndarray of shape (p,)
+        :math:`c_j = w_j \phi_j(x)`, with the classifier's coefficients and the features that it was given.
+    names : ndarray of shape (p,) of str
+        Names of the features.
+    positions : ndarray of shape (T,), or None
+        The contributions :math:`d_t` of positions; None if none are known for the embedding.
+    rest : float
+        The part r of the contributions that belongs to no position, such as centring constants and priors.
+    table : sparse array of shape (T, p)
+        What each feature contributes at each position: its rows sum to ``positions``.
+    x : object
+        What was explained.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import RidgeClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from genkern import Spectrum, explain
+    >>> pipeline = make_pipeline(Spectrum(k=2), RidgeClassifier()).fit(["abab", "aabab", "bbaa", "bbba"], [0, 0, 1, 1])
+    >>> explanation = explain(pipeline, "abba")
+    >>> explanation.label, round(explanation.decision, 3)
+    (1, 0.041)
+    >>> [(word, round(value, 3)) for word, value in explanation.top(2)]
+    [('ab', -0.603), ('bb', 0.329)]
+    >>> explanation.positions.round(3)
+    array([-0.301, -0.137,  0.164,  0.   ])
+    """
+
+    label: Any
+    decision: float
+    intercept: float
+    contributions: Floats
+    names: NDArray[np.object_]
+    positions: Floats | None
+    rest: float
+    table: Any
+    x: Any
+
+    def top(self, n: int = 10) -> list[tuple[str, float]]:
+        """Return the names and contributions of the n features that contribute most, of either sign.
+
+        Parameters
+        ----------
+        n : int, default=10
+        """
+        count = check_int(n, "n", "Explanation.top")
+        order = np.argsort(-np.abs(self.contributions), kind="stable")[:count]
+        return [(str(self.names[j]), float(self.contributions[j])) for j in order]
+
+    def by_block(self) -> dict[str, Floats]:
+        """Return the contributions (T,) of positions for each block of features, such as ``transitions``.
+
+        A block is what names have in common before their last bracket.
+        """
+        blocks = [str(name).rpartition("[")[0] or str(name) for name in self.names]
+        names, owner = np.unique(blocks, return_inverse=True)
+        member = sparse.csr_array((np.ones(len(owner)), (np.arange(len(owner)), owner)), (len(owner), len(names)))
+        return {str(name): column for name, column in zip(names, (self.table @ member).toarray().T)}
+
+    def __repr__(self) -> str:
+        places = "no" if self.positions is None else len(self.positions)
+        return (
+            f"Explanation(label={self.label!r}, decision={self.decision:.4g}, {len(self.names)} features, "
+            f"{places} positions)"
+        )
+
+    def __str__(self) -> str:
+        shown = self.top(10)
+        others = self.contributions.sum() - sum(value for _, value in shown)
+        lines = [f"decision {self.decision:+.4f} for class {self.label!r}"]
+        lines += [f"  {value:+.4f}  {name}" for name, value in shown]
+        if len(shown) < len(self.names):
+            lines.append(f"  {others:+.4f}  {len(self.names) - len(shown)} other features")
+        lines.append(f"  {self.intercept:+.4f}  intercept")
+        if self.positions is not None:
+            lines.append(f"by position {self.positions.sum():+.4f}, of no position {self.rest:+.4f}")
+        return "\n".join(lines)
+
+
+@one_warning_each()
+def explain(pipeline: Any, x: Any, label: Any = None) -> Explanation:
+    r"""Say what a linear classifier saw in an object: the contribution of every feature and of every position.
+
+    .. math:: f(x) = b + \sum_j w_j \phi_j(x), \qquad \phi_j(x) = f_j\Big(\sum_t s_{tj} + a_j\Big), \qquad
+       d_t = \sum_j w_j\, s_{tj}\, \frac{f_j(g_j) - f_j(0)}{g_j}, \quad g_j = \sum_t s_{tj} + a_j
+
+    A feature contributes its coefficient times its value. What an embedding sums over positions is split between them:
+    Fisher scores and tangent vectors by posterior expectations (:math:`s_t = E[\nabla \log p(x_t, q_t | q_{t-1}) | x]`;
+    the step into a state belongs to the state's position), log-odds by what each observation adds to those of
+    the observations before it, visits of states by their posteriors, words equally over their symbols, windows of a
+    series equally over what they read. Maps after the sum (roots, unit length, scaling) pass a position's share on in
+    proportion, which is exact for linear maps and is otherwise the integrated gradient along the straight line from
+    zero. Where the terms of a feature cancel, :math:`g_j = 0`, its positions get nothing. What no position has, as
+    centring constants and class priors, is the ``rest``, so that both sums are exact.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Fitted: steps that change objects (``ScaleSeries``, ``Windows``, ``Turns``, ``Recode``), an embedding
+        (``FisherScore``, ``TopScore``, ``ModelLogOdds``, ``StateSpace``, ``Marginalized``, ``LatentMeanMap``,
+        ``EmpiricalMeanMap``, ``Spectrum``, ``PositionalSpectrum``, ``RegionSpectrum``, ``BlockNormalizer``,
+        ``MultiScale`` or ``CrossFit`` of such, a ``FeatureUnion``, or any other transformer, then without positions),
+        steps that map features one to one or select some, and a classifier with ``coef_``: ``LinearSVC``,
+        ``LogisticRegression``, ``RidgeClassifier``, ``SVC(kernel="linear")`` of two classes, this package's kernel
+        classifiers with ``kernel="linear"``, ``OneVsRestClassifier`` of such. A fitted grid search stands for its best
+        pipeline.
+    x : object
+        One object: a string, a token list, a series or a bag.
+    label : object, optional
+        The class whose decision value is explained; the default is the class that is predicted.
+
+    Returns
+    -------
+    explanation : Explanation
+
+    References
+    ----------
+    Sundararajan, Taly & Yan (2017), Axiomatic attribution for deep networks, section 3 (integrated gradients).
+    Louis (1982), Finding the observed information matrix when using the EM algorithm, section 3 (the score as an
+    expectation given the data).
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from genkern import MarkovChainEstimator, TopScore, explain
+    >>> X, y = ["aabab", "aaabb", "abaaa", "bbabb", "babba", "bbbab"], list("AAABBB")
+    >>> pipeline = make_pipeline(TopScore(MarkovChainEstimator(order=0)), LogisticRegression()).fit(X, y)
+    >>> explanation = explain(pipeline, "aabaa")
+    >>> explanation
+    Explanation(label='A', decision=4.363, 5 features, 5 positions)
+    >>> explanation.positions.round(2)
+    array([ 1.43,  1.43, -1.24,  1.43,  1.43])
+    """
+    chosen = getattr(pipeline, "best_estimator_", pipeline)
+    *steps, classifier = _check_pipeline(chosen)
+    weights, intercepts = _linear_parts(classifier)
+    traced = _trace(chosen, steps, x)
+    classes = classifier.classes_.tolist()
+    wanted = classifier.predict(traced.row)[0] if label is None else label
+    if wanted not in classes:
+        raise ValueError(f"explain: 'label' must be one of {', '.join(map(repr, classes))}. Got {label!r}.")
+    index = classes.index(wanted)
+    sign = -1.0 if len(weights) == 1 and index == 0 else 1.0
+    row = 0 if len(weights) == 1 else index
+    coefficients, intercept = sign * weights[row], sign * float(intercepts[row])
+    contributions = coefficients * as_vector(traced.row)
+    decision = float(contributions.sum() + intercept)
+    _check_linear(classifier, traced.row, sign * decision, row, float(np.abs(contributions).sum()))
+    table = sparse.csr_array(traced.terms * coefficients[None])
+    positions = None if table.shape[0] == 0 else np.asarray(table.sum(axis=1), np.float64)
+    rest = contributions.sum() - (0.0 if positions is None else positions.sum())
+    for array in (contributions, positions):
+        if array is not None:
+            array.setflags(write=False)
+    return Explanation(
+        classes[index], decision, intercept, contributions, traced.names, positions, float(rest), table, x
+    )
+
+
+def _check_pipeline(pipeline: Any) -> list[Any]:
+    """Return the steps of a fitted pipeline; one that is the last step of another, or a search's best, is unfolded."""
+    if not isinstance(pipeline, Pipeline) or len(pipeline.steps) < 2:
+        got = f"{len(pipeline.steps)} step" if isinstance(pipeline, Pipeline) else type(pipeline).__name__
+        raise TypeError(
+            "explain: 'pipeline' must be a scikit-learn Pipeline of an embedding and a linear classifier, as "
+            f"make_pipeline(FisherScore(HMMEstimator(4)), LinearSVC()). Got {got}."
+        )
+    try:
+        check_is_fitted(pipeline)
+    except NotFittedError:
+        raise NotFittedError(
+            "explain: the pipeline is not fitted yet. Call its fit with training data first."
+        ) from None
+    *steps, last = [step for _, step in pipeline.steps]
+    last = getattr(last, "best_estimator_", last)
+    return [*steps, *_check_pipeline(last)] if isinstance(last, Pipeline) else [*steps, last]
+
+
+def _linear_parts(classifier: Any) -> tuple[Floats, Floats]:
+    """Return coefficients (k, p) and biases (k,): k is one for two classes, else their number."""
+    if isinstance(classifier, OneVsRestClassifier):
+        parts = [_linear_parts(estimator) for estimator in classifier.estimators_]
+        return np.concatenate([weights for weights, _ in parts]), np.concatenate([bias for _, bias in parts])
+    coefficients = getattr(classifier, "coef_", None)
+    if coefficients is None or not hasattr(classifier, "classes_"):
+        kernel = getattr(classifier, "kernel", None)
+        what = type(classifier).__name__ + (f"(kernel={kernel!r})" if isinstance(kernel, str) else "")
+        raise TypeError(
+            "explain: the last step must be a linear classifier with coef_, such as LinearSVC, LogisticRegression, "
+            f"SVC(kernel='linear') or KernelRidgeClassifierCV(kernel='linear'). Got {what}."
+        )
+    if isinstance(classifier, SVC | NuSVC) and len(classifier.classes_) > 2:
+        raise TypeError(
+            f"explain: {type(classifier).__name__} decides between pairs of its {len(classifier.classes_)} classes "
+            "and lets them vote, so that no class has a linear decision value. Use LinearSVC or "
+            "OneVsRestClassifier(SVC(kernel='linear'))."
+        )
+    table = coefficients.toarray() if sparse.issparse(coefficients) else coefficients
+    weights = np.atleast_2d(np.asarray(table, np.float64))
+    return weights, np.broadcast_to(np.ravel(classifier.intercept_), len(weights)).astype(np.float64)
+
+
+def _trace(pipeline: Pipeline, steps: list[Any], x: Any) -> Traced:
+    """Return the features of one object, refusing several."""
+    try:
+        of_table = hasattr(pipeline, "n_features_in_") and not isinstance(x, str) and np.ndim(x) == 1
+        state = follow(steps, Seen(np.asarray(x)[None] if of_table else [x]))
+    except (TypeError, ValueError) as error:
+        count = _count(pipeline, x)
+        if count is None:
+            raise
+        raise ValueError(
+            f"explain: 'x' must be one object. Got a list of {count}: explain them one by one, explain(pipeline, x[0])."
+        ) from error
+    if not isinstance(state, Traced):
+        raise TypeError("explain: no step of the pipeline turns objects into features.")
+    return state
+
+
+def _count(pipeline: Pipeline, x: Any) -> int | None:
+    """Return how many objects the pipeline sees in x, None if it cannot take x as a list of objects."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an attempt that is an error in any case
+            return len(pipeline.predict(x))
+    except (TypeError, ValueError):
+        return None
+
+
+def _check_linear(classifier: Any, row: Any, decision: float, index: int, size: float) -> None:
+    """Refuse a classifier whose decision value is another than its coefficients say."""
+    own = float(np.ravel(classifier.decision_function(row))[index])
+    if not abs(own - decision) <= ROUNDING * (size + abs(own)):
+        raise TypeError(
+            f"explain: the decision value of {type(classifier).__name__}, {own:.6g}, is not the linear function of the "
+            f"features that its coef_ and intercept_ say, {decision:.6g}."
+        )

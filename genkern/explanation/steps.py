@@ -1,0 +1,229 @@
+"""One object on its way through a pipeline, with what each of its positions adds to the features."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.feature_selection import SelectorMixin
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+
+from genkern.data.objects import pack_series
+from genkern.features.log_odds import LogOddsWeights
+from genkern.features.positions import as_vector, share
+from genkern.preprocess.block_normalizer import BlockNormalizer
+from genkern.preprocess.cross_fit import CrossFit
+from genkern.preprocess.multi_scale import MultiScale
+from genkern.preprocess.standardize import Standardize
+from genkern.preprocess.turns import Turns
+from genkern.preprocess.unit_trace import UnitTrace
+from genkern.preprocess.windows import Windows
+
+SCALERS = StandardScaler | MinMaxScaler | MaxAbsScaler | RobustScaler | UnitTrace
+
+
+class Seen(NamedTuple):
+    """An object before it is embedded.
+
+    Attributes
+    ----------
+    X : list of one object
+    reads : sparse array of shape (T, S), or None
+        How what the S positions of that object add is shared by the T positions of the original one; None if they are
+        the same, no rows if it is not known.
+    """
+
+    X: Any
+    reads: Any = None
+
+
+class Traced(NamedTuple):
+    """Features of an object.
+
+    Attributes
+    ----------
+    row : matrix of shape (1, p), dense or sparse
+    terms : sparse array of shape (T, p)
+        What the positions add; what they lack of ``row`` belongs to none. No rows if it is not known.
+    names : ndarray of shape (p,) of str
+    """
+
+    row: Any
+    terms: Any
+    names: NDArray[np.object_]
+
+
+def follow(steps: list[Any], state: Any) -> Any:
+    """Take an object or its features through the fitted steps of a pipeline."""
+    for i, step in enumerate(steps):
+        if step is None or (isinstance(step, str) and step == "passthrough"):
+            continue
+        embedded_later = any(map(embeds, steps[i + 1 :]))
+        state = look(step, state) if isinstance(state, Seen) and embedded_later else advance(step, state)
+    return state
+
+
+def embeds(step: Any) -> bool:
+    """Say whether a step is known to turn objects into features."""
+    if isinstance(step, Pipeline):
+        return any(embeds(inner) for _, inner in step.steps)
+    if isinstance(step, FeatureUnion):
+        return any(embeds(inner) for _, inner in step.transformer_list)
+    if isinstance(step, BlockNormalizer | CrossFit):
+        return embeds(step.embedding_)
+    return isinstance(step, MultiScale) or hasattr(step, "position_features")
+
+
+def look(step: Any, state: Seen) -> Seen:
+    """Take an object through a step that makes another object of it."""
+    X = step.transform(state.X)
+    before, after = len(state.X[0]), len(X[0])
+    if isinstance(step, Windows):
+        reads = _windows_read(step, before)
+    elif isinstance(step, Turns):
+        reads = _turns_read(step, before)
+    elif before == after:
+        return Seen(X, state.reads)
+    else:
+        reads = sparse.csr_array((0, after))
+    return Seen(X, reads if state.reads is None or reads.shape[0] == 0 else state.reads @ reads)
+
+
+def _windows_read(step: Windows, length: int) -> Any:
+    """Return shares (T, S) of the positions of a series in its windows: equal in each width, widths equal."""
+    every = step.reads(length)
+    total = sparse.csr_array((length, len(every[0])))
+    for places in every:
+        cells = (places.ravel(), np.repeat(np.arange(len(places)), places.shape[1]))
+        total = total + sparse.csr_array(
+            (np.full(places.size, 1.0 / (places.shape[1] * len(every))), cells), total.shape
+        )
+    return total
+
+
+def _turns_read(step: Turns, length: int) -> Any:
+    """Return shares (T, T) of the steps of a path in its turns: equal, of those around both ends of the lag."""
+    around, later = step.reads(length)
+    places = np.concatenate([around, around[later]], axis=1)
+    cells = (places.ravel(), np.repeat(np.arange(length), places.shape[1]))
+    return sparse.csr_array((np.full(places.size, 1.0 / places.shape[1]), cells), (length, length))
+
+
+@singledispatch
+def advance(step: Any, state: Any) -> Any:
+    """Take an object or its features through one step.
+
+    Features that a step maps one to one keep their terms, in proportion: with :math:`u_j = f_j(v)` the terms of
+    :math:`v_j` are multiplied by :math:`(f_j(v) - f_j(0)) / v_j`. Of other steps no terms are known.
+    """
+    if isinstance(state, Seen):
+        if hasattr(step, "position_features"):
+            return _embed(step, state)
+        row = step.transform(state.X)
+        if getattr(row, "ndim", 0) != 2:
+            return look(step, state)
+        return Traced(row, sparse.csr_array((0, row.shape[1])), _names(step, None, row.shape[1]))
+    row = step.transform(state.row)
+    if isinstance(step, SelectorMixin):
+        kept = step.get_support(indices=True)
+        return Traced(row, state.terms[:, kept], state.names[kept])
+    if isinstance(step, OneToOneFeatureMixin | FunctionTransformer) and row.shape == state.row.shape:
+        return Traced(row, _mapped(step, state, row), state.names)
+    return Traced(row, sparse.csr_array((0, row.shape[1])), _names(step, state.names, row.shape[1]))
+
+
+def _embed(step: Any, state: Seen) -> Traced:
+    """Take an object through an embedding that knows what its positions add."""
+    row, terms = step.transform(state.X), step.position_features(state.X)
+    if state.reads is not None:
+        terms = state.reads @ terms
+    return Traced(row, sparse.csr_array(terms), _names(step, None, row.shape[1]))
+
+
+def _mapped(step: Any, state: Traced, row: Any) -> Any:
+    """Return the terms after a step that maps features one to one."""
+    with np.errstate(all="ignore"):
+        origin = np.nan_to_num(as_vector(step.transform(0.0 * state.row)), posinf=0.0, neginf=0.0)
+    if isinstance(step, SCALERS):  # straight lines: their slope is known also where v is zero
+        slope = as_vector(step.transform(np.ones(state.row.shape))) - origin
+        return sparse.csr_array(state.terms * slope[None])
+    return share(state.terms, as_vector(state.row), as_vector(row) - origin)
+
+
+def _names(step: Any, given: Any, width: int) -> NDArray[np.object_]:
+    """Return the names of the features of a step, made up if it has none."""
+    if hasattr(step, "get_feature_names_out"):
+        return np.asarray(step.get_feature_names_out(given), dtype=object)
+    return np.array([f"{type(step).__name__.lower()}{j}" for j in range(width)], dtype=object)
+
+
+@advance.register
+def _(step: Pipeline, state: Any) -> Any:
+    return follow([inner for _, inner in step.steps], state)
+
+
+@advance.register
+def _(step: FeatureUnion, state: Any) -> Traced:
+    weights = step.transformer_weights or {}
+    parts = {}
+    for name, inner in step.transformer_list:
+        if isinstance(inner, str) and inner == "drop":
+            continue
+        part, weight = follow([inner], state), weights.get(name, 1.0)
+        parts[name] = part._replace(row=part.row * weight, terms=part.terms * weight)
+    return _side_by_side(parts)
+
+
+@advance.register
+def _(step: MultiScale, state: Any) -> Traced:
+    series = Seen(pack_series(state.X, "MultiScale").objects(), state.reads)
+    return _side_by_side({kind: advance(part, series) for kind, part in step.parts_.items()})
+
+
+@advance.register
+def _(step: BlockNormalizer, state: Any) -> Traced:
+    inner, row = advance(step.embedding_, state), step.transform(state[0])
+    return inner._replace(row=row, terms=share(inner.terms, as_vector(inner.row), as_vector(row)))
+
+
+@advance.register
+def _(step: CrossFit, state: Any) -> Traced:
+    (embedding,) = step.embeddings_of(state[0])
+    found: Traced = advance(embedding, state)
+    return found
+
+
+@advance.register
+def _(step: Standardize, state: Any) -> Traced:
+    row, kept = step.transform(state.row), step.kept_
+    if step.clip is None:
+        terms = state.terms[:, kept] / step.scale_[None]
+    else:
+        change = as_vector(row) - as_vector(step.transform(0.0 * state.row))
+        terms = share(state.terms[:, kept], as_vector(state.row)[kept], change)
+    return Traced(row, sparse.csr_array(terms), state.names[kept])
+
+
+@advance.register
+def _(step: LogOddsWeights, state: Any) -> Traced:
+    row, before = step.transform(state.row), as_vector(state.row)
+    terms = [share(state.terms, before, after) for after in as_vector(row).reshape(len(step.weights_), -1)]
+    return Traced(row, sparse.hstack(terms, format="csr"), _names(step, state.names, row.shape[1]))
+
+
+def _side_by_side(parts: dict[str, Traced]) -> Traced:
+    """Return the features of all parts; those of parts of which no terms are known have none."""
+    rows = [part.row for part in parts.values()]
+    length = max(part.terms.shape[0] for part in parts.values())
+    terms = [
+        part.terms if part.terms.shape[0] == length else sparse.csr_array((length, part.terms.shape[1]))
+        for part in parts.values()
+    ]
+    names = [f"{name}__{feature}" for name, part in parts.items() for feature in part.names]
+    stacked = sparse.hstack(rows, format="csr") if any(map(sparse.issparse, rows)) else np.concatenate(rows, axis=1)
+    return Traced(stacked, sparse.hstack(terms, format="csr"), np.array(names, dtype=object))

@@ -1,0 +1,1 @@
+"""Feature maps: objects become vectors or models."""

@@ -1,0 +1,176 @@
+"""One model per class, fitted or given, with class probabilities: what label-using embeddings start from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from genkern.data.objects import Packed
+from genkern.models.base import Model
+from genkern.models.class_mixture import ClassMixture
+from genkern.models.estimator import ModelEstimator
+from genkern.validation import Floats, check_bool, check_option, check_probabilities, refuse_unused
+
+PRIORS = ("empirical", "uniform")
+
+
+def fit_class_models(estimator: Any, X: Any, y: Any, priors: Any, who: str) -> tuple[ClassMixture, Packed]:
+    """Return one model per class with priors, labels in sorted order, and the objects, encoded for them.
+
+    ``estimator`` is cloned and fitted to the objects of each class (which share the alphabet of all), or is a dict
+    ``{label: model}`` of models that are used as they are, or a ``ClassMixture``, whose priors are then used too.
+    ``priors`` is "empirical", "uniform", probabilities in the order of the sorted labels, or a dict by label.
+    """
+    empirical = isinstance(priors, str) and priors == "empirical"
+    if isinstance(estimator, ClassMixture):
+        if not empirical:
+            raise ValueError(f"{who}: a ClassMixture has priors of its own. Leave the parameter 'priors' out.")
+        given: Mapping[Any, Any] = dict(zip(estimator.labels, estimator.models))
+        priors, empirical = dict(zip(estimator.labels, estimator.priors)), False
+    elif isinstance(estimator, Mapping):
+        given = estimator
+    else:
+        return _fit_each_class(check_estimator_of_models(estimator, who), X, y, priors, who)
+    _check_given(given, who)
+    classes = np.unique(np.array(list(given)))
+    counts = _count(classes, X, y, who) if empirical or y is not None else None
+    mixture = ClassMixture({_plain(c): given[_plain(c)] for c in classes}, _check_priors(priors, classes, counts, who))
+    return mixture, mixture.pack(X)
+
+
+def _fit_each_class(estimator: ModelEstimator, X: Any, y: Any, priors: Any, who: str) -> tuple[ClassMixture, Packed]:
+    """Return a model fitted to the objects of each class, and all objects, encoded."""
+    labels = check_labels(y, who)
+    packed = estimator.pack(X)
+    check_consistent_length(X, labels)
+    classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    shares = _check_priors(priors, classes, counts, who)
+    models = [clone(estimator).fit(packed.take(np.flatnonzero(codes == c))).model_ for c in range(len(classes))]
+    mixture = ClassMixture({_plain(label): model for label, model in zip(classes, models)}, shares)
+    return mixture, mixture.pack(packed)
+
+
+def _check_given(models: Mapping[Any, Any], who: str) -> None:
+    """Refuse what is no table of models of the same objects."""
+    labels = list(models)
+    if not labels:
+        raise ValueError(f"{who}: the dict of class models is empty. Give one model per label.")
+    if np.array(labels).tolist() != labels:
+        raise TypeError(f"{who}: the labels of class models must be of one kind. Got {', '.join(map(repr, labels))}.")
+    for label, model in models.items():
+        if not isinstance(model, Model):
+            hint = "; give what it has fitted, its model_" if isinstance(model, ModelEstimator) else ""
+            raise TypeError(f"{who}: class {label!r} must have a model. Got {type(model).__name__}{hint}.")
+    alphabets = [_alphabet_of(model) for model in models.values()]
+    for label, alphabet in zip(labels, alphabets):
+        if alphabet != alphabets[0]:
+            raise ValueError(
+                f"{who}: the models of all classes must be over the same alphabet. Class {labels[0]!r} has "
+                f"{alphabets[0]}, class {label!r} {alphabet}; name it when they are fitted, as in "
+                "CategoricalEstimator('dna')."
+            )
+
+
+def _alphabet_of(model: Any) -> Any:
+    """Return the alphabet of what a model emits, None for numbers."""
+    return getattr(getattr(model, "emissions", model), "alphabet", None)
+
+
+def check_labels(y: Any, who: str) -> NDArray[Any]:
+    """Return y as an array of class labels."""
+    if y is None:
+        raise ValueError(f"{who} requires y to be passed, but the target y is None.")
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    assert_all_finite(labels, input_name="y")
+    check_classification_targets(labels)
+    return labels
+
+
+def named_models(fitted: Any) -> list[tuple[str, Any]]:
+    """Return pairs (prefix of feature names, model): one without prefix, or one per class."""
+    if isinstance(fitted, ClassMixture):
+        return [(f"{label}.", model) for label, model in zip(fitted.labels, fitted.models)]
+    return [("", fitted)]
+
+
+def fit_models(estimator: Any, X: Any, y: Any, per_class: bool, who: str) -> tuple[Any, Packed]:
+    """Return one model of all objects or, for ``per_class`` and where class models are given, a ClassMixture.
+
+    With it come the objects, encoded for it.
+    """
+    if not check_bool(per_class, "per_class", who):
+        refuse_unused(y, X, who)
+    if per_class or isinstance(estimator, Mapping):
+        given = isinstance(estimator, Mapping)
+        return fit_class_models(estimator, X, None if given else y, "uniform" if given else "empirical", who)
+    if isinstance(estimator, Model):
+        return estimator, estimator.pack(X)
+    packed = check_estimator_of_models(estimator, who).pack(X)
+    model = clone(estimator).fit(packed).model_
+    return model, model.pack(packed)
+
+
+def _count(classes: NDArray[Any], X: Any, y: Any, who: str) -> NDArray[np.int64]:
+    """Return how many objects each of the given classes has."""
+    labels = check_labels(y, who)
+    check_consistent_length(X, labels)
+    unknown = sorted(set(labels.tolist()) - set(classes.tolist()))
+    if unknown:
+        raise ValueError(
+            f"{who}: the models must have an entry for every label of y. There is none for {unknown[0]!r}, only for "
+            f"{', '.join(map(repr, classes.tolist()))}."
+        )
+    return np.array([(labels == label).sum() for label in classes])
+
+
+def _check_priors(priors: Any, classes: NDArray[Any], counts: Any, who: str) -> Floats:
+    """Return the class probabilities in the order of ``classes``."""
+    if isinstance(priors, str):
+        check_option(priors, PRIORS, "priors", f"{who}, if no probabilities or dict,")
+        weights = counts if priors == "empirical" else np.ones(len(classes))
+        return np.asarray(weights / np.sum(weights), np.float64)
+    values = priors
+    if isinstance(priors, Mapping):
+        values = [_by_label(priors, label, "priors", who) for label in classes]
+    return check_probabilities(values, "priors", who, shape=(len(classes),))
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _by_label(table: Mapping[Any, Any], label: Any, what: str, who: str) -> Any:
+    """Return the entry of a label."""
+    if _plain(label) not in table:
+        raise ValueError(
+            f"{who}: the {what} must have an entry for every label. There is none for {_plain(label)!r}, only for "
+            f"{', '.join(map(repr, table))}."
+        )
+    return table[_plain(label)]
+
+
+def takes_nan(estimator: Any) -> bool:
+    """Say whether NaN may mean missing in what an estimator, a model or models of classes take."""
+    return isinstance(estimator, Mapping) or allows_nan(estimator)
+
+
+def check_estimator_of_models(estimator: Any, who: str) -> ModelEstimator:
+    """Return the estimator if it fits models."""
+    if not isinstance(estimator, ModelEstimator):
+        raise TypeError(
+            f"{who}: 'estimator' must be an estimator of models, such as HMMEstimator(n_states=3). "
+            f"Got {type(estimator).__name__}."
+        )
+    return estimator
+
+
+def allows_nan(target: Any) -> bool:
+    """Say whether NaN may mean missing in what a model (always) or an estimator takes."""
+    tags = getattr(target, "__sklearn_tags__", None)
+    return tags is None or bool(tags().input_tags.allow_nan)

@@ -1,0 +1,267 @@
+"""Fisher scores: an object as the gradient of its log-likelihood, in units of the model's information."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from genkern.data.objects import Packed, remember_width
+from genkern.features.base import Embedding
+from genkern.features.class_models import fit_models
+from genkern.features.enumeration import exact_scores
+from genkern.features.score_blocks import layout_of, scores_from, scores_of
+from genkern.features.streaming import blas, stream
+from genkern.features.whitening import Root, Roots, inverse_scale, moment_root, restrict, root_of, whitener_of
+from genkern.models.base import COORDINATES
+from genkern.validation import Floats, check_number, check_option
+
+INFORMATION = ("complete", "diagonal", "empirical", "exact", "identity")
+LENGTH_POWER = {None: 0.0, "length": 1.0, "sqrt": 0.5}
+RCOND_EXACT, RCOND_EMPIRICAL = 1e-10, 1e-8  # relative size below which an eigenvalue is a rounding error
+
+
+class FisherScore(Embedding):
+    r"""Features whose inner product is the Fisher kernel of one generative model of all objects.
+
+    .. math:: \phi(x) = W^T U_x, \qquad U_x = \nabla_\theta \log p(x | \theta), \qquad W W^T = I^+, \qquad
+       \langle \phi(x), \phi(x') \rangle = U_x^T I^+ U_{x'}
+
+    Parameters
+    ----------
+    estimator : estimator, model or dict
+        What is fitted, as a clone, to all objects given to ``fit`` (``HMMEstimator(n_states=4)``), or a model
+        that is used as it is (``HMM(...)``). A dict ``{label: model}`` stands for the marginal over these class
+        models with equal priors; other priors by ``ClassMixture(models, priors)``.
+    information : {"complete", "diagonal", "empirical", "exact", "identity"}, default="complete"
+        The matrix I. "complete" is the information of an observer who also sees the hidden states: block
+        diagonal, known in closed form, averaged over the lengths seen in ``fit``. "diagonal" is its diagonal
+        (the scaling of Fisher vectors). "empirical" is the second moment of the training scores,
+        :math:`\frac1n \sum_i U_i U_i^T`, plus a ridge. "exact" is the expectation :math:`E[U U^T]` over all
+        objects of a length, averaged over the lengths seen in ``fit``: by enumeration, hence for models of symbols
+        and short objects only (:math:`\sum_L m^L \le 2^{20}`), and refused otherwise. "identity" is none at all,
+        the kernel :math:`K_U`, which depends on the coordinates.
+    coordinates : {"softmax", "ratio", "sqrt", "raw"}, default="softmax"
+        Of probabilities (see ``genkern.models.simplex``). "complete", "exact", and "empirical" without ridge, give the
+        same kernel in the first three. "raw" derivatives leave the simplex and their mean is not zero, so no
+        information of the model belongs to them: they need "identity" or "empirical".
+    length_norm : {None, "length", "sqrt"}, default=None
+        Divide scores by the object's length, or by its square root. Scores grow with the length.
+    ridge : float, default=1e-3
+        Added to the diagonal of the empirical information, in units of its mean. Other informations have
+        none.
+    n_jobs : int, optional
+        Threads, over blocks of objects.
+    per_class : bool, default=False
+        Whether the label is a latent variable: one model is fitted to the objects of each class (which needs y), and
+        scores are those of the marginal :math:`\sum_c \alpha_c\, p(x | \theta_c)` in all its parameters, the priors
+        among them. The posterior of the labels is then an affine function of the features (Jaakkola & Haussler's
+        Theorem 1).
+    blocks : list of str, optional
+        Which blocks of scores are kept, in this order: "start", "transitions", "weights", "means", "variances" (also
+        of full covariances), else a parameter's own name ("probs", "rate", "stop"); "priors" of classes, a node's
+        name for networks of tables. The information is then that of the kept parameters, the others being known.
+        "occupancy" adds how often states (of a hidden Markov model, of each chain of a factorial one), components (of
+        a mixture; pairs of state and component if emissions are mixtures), regimes or classes are expected to be
+        visited, neither centred nor whitened. The default is all parameters, without occupancy.
+
+    Attributes
+    ----------
+    model_ : Model
+        The model behind the scores; a ``ClassMixture`` if there is one per class.
+    whitener_ : Whitener
+        The map W, block by block.
+    n_features_out_ : int
+        The number p of features, one per kept parameter and visited state.
+    blocks_ : dict of str to slice
+        The features of each block. With ``blocks=None`` parameters stay in the model's order, and a block whose
+        parameters are not adjacent there has an index array instead.
+
+    Notes
+    -----
+    The root W keeps column j as close as possible to parameter j (``whitening.inverse_root``), so that features carry
+    the names of parameters. Rows of probabilities have theirs in closed form, in softmax coordinates the Pearson
+    residual :math:`(n_k - N p_k) / \sqrt{c\, p_k}`, at a cost linear in the alphabet. Parameters without information (a
+    probability of one, a state that is never visited) and, in ratio coordinates, those of infinite information (a
+    probability of zero) have zero columns.
+
+    At a maximum of the likelihood the scores of the training objects sum to zero, so that training and new objects
+    differ in law; visits do not have this defect, which is why they help learners. ``BlockNormalizer`` brings the
+    blocks to a common scale.
+
+    Jaakkola & Haussler's kernels are inner products of these features; their quadratic kernel
+    :math:`(1 + U_x^T I^{-1} U_{x'})^2` is ``Polynomial(degree=2, offset=1)`` on top.
+
+    References
+    ----------
+    Jaakkola & Haussler (1999), Exploiting generative models in discriminative classifiers, section 4, eq. 6.
+    Tsuda, Kawanabe, Rätsch, Sonnenburg & Müller (2002), A new discriminative kernel from probabilistic
+    models, appendix A.
+
+    Examples
+    --------
+    >>> from genkern import HMM, Categorical, FisherScore
+    >>> emissions = Categorical([[0.9, 0.1], [0.2, 0.8]], alphabet="ab")
+    >>> model = HMM([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]], emissions)
+    >>> fisher = FisherScore(model).fit(["aabb", "ab"])
+    >>> fisher.transform(["aaaa", "b"]).shape
+    (2, 10)
+    >>> str(fisher.get_feature_names_out()[-1])
+    'emissions.probs[1,b]'
+    """
+
+    _fitted = "whitener_"
+    _of_floats = True
+
+    def __init__(
+        self,
+        estimator: Any,
+        information: str = "complete",
+        coordinates: str = "softmax",
+        length_norm: str | None = None,
+        ridge: float = 1e-3,
+        n_jobs: int | None = None,
+        per_class: bool = False,
+        blocks: Any = None,
+    ):
+        self.estimator = estimator
+        self.information = information
+        self.coordinates = coordinates
+        self.length_norm = length_norm
+        self.ridge = ridge
+        self.n_jobs = n_jobs
+        self.per_class = per_class
+        self.blocks = blocks
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model, if it is not given, and its information.
+
+        Parameters
+        ----------
+        X : list of n objects
+        y : array-like of shape (n,), optional
+            Labels, for ``per_class``; otherwise ignored.
+
+        Returns
+        -------
+        self
+        """
+        self._check_options()
+        remember_width(self, X, reset=True)
+        self.model_, packed = fit_models(self.estimator, X, y, self.per_class, "FisherScore")
+        self._layout = layout_of(self.model_, self.blocks)
+        self.blocks_ = self._layout.blocks
+        self.n_features_out_ = len(self._layout.source)
+        self.whitener_ = whitener_of(self._roots(packed))
+        if self.whitener_.is_zero:
+            warnings.warn(
+                "FisherScore: the model has no information about its parameters, so all features are zero. Is "
+                "it certain of every observation? Give the estimator a pseudocount, or another family.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Return the features of each object.
+
+        Parameters
+        ----------
+        X : list of n objects
+
+        Returns
+        -------
+        features : ndarray of shape (n, p)
+        """
+        self._ready(X)
+        packed = self.model_.pack(X)
+        features = np.zeros((packed.n_objects, self.n_features_out_))
+        with blas().limit(limits=1, user_api="blas"):
+            for part, scores in self._scores(packed):
+                self.whitener_.apply(scores, out=features[part])
+        return features
+
+    def _names_out(self) -> Any:
+        """Return the names of parameters, and ``occupancy[state]`` for visits."""
+        return np.array(self._layout.names, dtype=object)[self._layout.source]
+
+    def _check_options(self) -> None:
+        check_option(self.information, INFORMATION, "information", "FisherScore")
+        check_option(self.coordinates, COORDINATES, "coordinates", "FisherScore")
+        if self.length_norm is not None:
+            check_option(self.length_norm, [name for name in LENGTH_POWER if name], "length_norm", "FisherScore")
+        check_number(self.ridge, "ridge", "FisherScore")
+        if self.coordinates == "raw" and self.information not in ("identity", "empirical"):
+            raise ValueError(
+                "FisherScore: coordinates='raw' needs information='identity' or 'empirical': raw derivatives "
+                f"leave the simplex and their mean is not zero, so {self.information!r} is not their second "
+                "moment. Use coordinates='softmax'."
+            )
+
+    def _roots(self, packed: Packed) -> Roots:
+        """Return the blocks of the map W: roots of the information of the kept scores, ones for visits."""
+        source = self._layout.source
+        own, rest = np.flatnonzero(source >= 0), np.flatnonzero(source < 0)
+        visits: Roots = [(rest, np.ones(len(rest)))] if len(rest) else []
+        if len(own) == 0:
+            return visits
+        if self.information == "identity":
+            return [(own, np.ones(len(own))), *visits]
+        if self.information in ("empirical", "exact"):
+            with blas().limit(limits=1, user_api="blas"):
+                return [(own, self._root_of_scores(packed, own)), *visits]
+        pairs = self.model_.information(packed.lengths, self.coordinates)
+        kept = restrict(pairs, source, len(self._layout.names))
+        if self.information == "diagonal":
+            return [*((index, inverse_scale(block.diagonal())) for index, block in kept), *visits]
+        return [*((index, root_of(block, RCOND_EXACT)) for index, block in kept), *visits]
+
+    def _root_of_scores(self, packed: Packed, own: NDArray[np.int64]) -> Root:
+        """Return the root of the second moment of the scores of columns ``own``, over the objects or over all."""
+        if self.information == "empirical":
+            root_n = np.sqrt(packed.n_objects)
+            scores: Iterator[Floats] = (block[:, own] / root_n for _, block in self._scores(packed))
+            return moment_root(scores, (packed.n_objects, len(own)), RCOND_EMPIRICAL, self.ridge)
+        n, weighted = exact_scores(self.model_, packed, self.coordinates, self.n_jobs)
+        scores = (block[:, self._layout.source[own]] for block in weighted)
+        return moment_root(scores, (n, len(own)), RCOND_EXACT)
+
+    def _scores(self, packed: Packed) -> Iterator[tuple[slice, Floats]]:
+        """Yield the scores of consecutive blocks of objects, whatever n_jobs in the same order."""
+
+        def work(block: Packed) -> Floats:
+            scores = scores_of(self.model_, block, self.coordinates, self._layout.source)
+            return scores / block.lengths[:, None] ** power if power else scores
+
+        power = LENGTH_POWER[self.length_norm]
+        return stream(work, packed, len(self._layout.names), self.n_jobs)
+
+    def position_features(self, X: Any) -> Any:
+        """Return what each position of one object adds to its features, a sparse array (T, p).
+
+        Parameters
+        ----------
+        X : list of one object
+        """
+        packed, source = self.model_.pack(X), self._layout.source
+        scale = packed.lengths[0] ** LENGTH_POWER[self.length_norm]
+        if np.array_equal(source, np.arange(len(self.model_.parameter_names))):
+            found = self.model_.position_gradients(packed, self.coordinates)
+        else:
+            parts = self.model_.position_statistics(packed)
+            found = ((0, scores_from(self.model_, part, self.coordinates, source)) for part in parts)
+        return sparse.vstack([self._whitened(first, scores / scale) for first, scores in found], format="csr")
+
+    def _whitened(self, first: int, scores: Floats) -> Any:
+        """Return the features (n, p) of scores (n, k) of adjacent columns from the first on; the others are zero."""
+        low, high, whitener = self.whitener_.around(first, first + scores.shape[1])
+        wide = np.zeros((len(scores), high - low))
+        wide[:, first - low : first - low + scores.shape[1]] = scores
+        features = np.zeros(wide.shape)
+        whitener.apply(wide, out=features)
+        part = sparse.coo_array(features)
+        return sparse.csr_array((part.data, (part.row, part.col + low)), (len(scores), self.n_features_out_))

@@ -1,0 +1,127 @@
+"""One model per object."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from genkern.data.objects import object_digests
+from genkern.data.store import Store, make_key
+from genkern.features.base import ObjectTransformer
+from genkern.features.class_models import check_estimator_of_models
+from genkern.validation import begin_fit
+
+VERSION = 1  # of what ``fit_each`` computes; raised whenever the same settings give other models
+
+
+class FitEach(ObjectTransformer):
+    r"""Represent each object by a model fitted to it alone, :math:`x_i \mapsto p(\cdot | \hat\theta(x_i))`.
+
+    The models are then compared by a kernel between distributions:
+    ``Gram(ProbabilityProduct(length=10).normalized())``.
+
+    Parameters
+    ----------
+    estimator : estimator of models
+        Such as ``HMMEstimator(n_states=3)``. All objects are fitted in one batched call of its ``fit_each``.
+    store : Store, optional
+        Memo of fitted models, shared by all clones: each object is fitted once per setting of ``estimator``,
+        in however many folds and grid points it occurs.
+    n_jobs : int, optional
+        Threads; overrides the estimator's own.
+    verbose : int, default=0
+        Report the fits; overrides the estimator's own.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The estimator with the alphabet of all objects given to ``fit``, which learns nothing else: the models
+        of new objects must be over the same symbols to be comparable.
+    median_length_ : int
+        The median number of observations of the objects given to ``fit``: a ``length`` to try for kernels between
+        models of short sequences.
+
+    Notes
+    -----
+    A model depends on its object, the alphabet and the estimator's settings (with ``random_state``), never on
+    the other
+    objects, their order, or ``n_jobs``.
+
+    References
+    ----------
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 2.
+
+    Examples
+    --------
+    >>> from genkern import FitEach, HMMEstimator
+    >>> models = FitEach(HMMEstimator(n_states=2, tol=1e-3)).fit_transform(["abab", "aabb", "bbba"])
+    >>> len(models), models[0].n_states
+    (3, 2)
+    """
+
+    _fitted = "estimator_"
+
+    def __init__(self, estimator: Any, store: Store | None = None, n_jobs: int | None = None, verbose: int = 0):
+        self.estimator = estimator
+        self.store = store
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the alphabet of the objects.
+
+        Parameters
+        ----------
+        X : list of n objects
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        if self.store is not None and not isinstance(self.store, Store):
+            raise TypeError(f"FitEach: 'store' must be a Store or None. Got {type(self.store).__name__}.")
+        begin_fit(self, X, y)
+        estimator = check_estimator_of_models(self.estimator, "FitEach")
+        packed = estimator.pack(X)
+        resolved = clone(estimator.resolve(packed))
+        self._event = packed.values.shape[1:]
+        self.median_length_ = int(np.median(packed.lengths))
+        self.estimator_ = resolved
+        return self
+
+    def transform(self, X: Any) -> list[Any]:
+        """Return one model per object.
+
+        Parameters
+        ----------
+        X : list of n objects
+
+        Returns
+        -------
+        models : list of n models
+        """
+        self._ready(X)
+        packed = self.estimator_.pack(X)
+        if packed.values.shape[1:] != self._event:
+            raise ValueError(
+                f"FitEach: objects must have {self._event[0]} channels, as in fit, for their models to be "
+                f"comparable. Got {packed.values.shape[1]}."
+            )
+        worker = self._worker()
+        worker.check_each(packed)
+        if self.store is None:
+            models: list[Any] = worker.fit_each(packed)
+            return models
+        setting = make_key("FitEach", VERSION, worker)
+        keys = [make_key(setting, digest) for digest in object_digests(packed)]
+        return self.store.fetch_many(keys, lambda missing: worker.fit_each(packed.take(missing)))
+
+    def _worker(self) -> Any:
+        """Return the estimator with this transformer's n_jobs and verbose, where they are given."""
+        known = self.estimator_.get_params(deep=False)
+        wanted = {"n_jobs": self.n_jobs, "verbose": self.verbose}
+        return clone(self.estimator_).set_params(**{k: v for k, v in wanted.items() if v and k in known})

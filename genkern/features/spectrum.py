@@ -1,0 +1,195 @@
+"""Counts of words in sequences of symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise, product
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.preprocessing import normalize as scale_rows
+
+from genkern.core.words.counts import kmer_counts, kmer_sparse
+from genkern.data.objects import Packed, pack_symbols
+from genkern.features.base import SYMBOLS, Embedding
+from genkern.features.positions import as_vector, share, word_terms
+from genkern.validation import begin_fit, check_bool, check_int, check_option
+
+DENSE_WORDS = 4096  # spectra with more words are sparse unless asked otherwise
+
+
+class Spectrum(Embedding):
+    r"""How often each word of k symbols occurs, contiguous or with gaps.
+
+    .. math:: \phi_w(x) = \#\{t : x_{t+o_1} x_{t+o_2} \dots x_{t+o_k} = w\}, \qquad o = (0, 1, \dots, k - 1)
+              \text{ by default}
+
+    Parameters
+    ----------
+    k : int, default=3
+        Length of the words, where no ``offsets`` are given.
+    alphabet : str, int, sequence or Alphabet, optional
+        The symbols: "dna", "rna", "protein", an explicit list, or (default) those of all objects given to ``fit``.
+    sparse : bool or "auto", default="auto"
+        Whether to return a sparse CSR matrix. "auto" does for more than 4096 words.
+    normalize : {None, "frequency", "l2"}, default=None
+        Divide counts by the number of words in the object, or by their Euclidean norm.
+    dtype : data type, default=float64
+        Of the result: integers, float32 or float64. A small type of integers, such as ``"uint8"``, takes less memory
+        and time; beware that sums and products of such counts overflow, so that learners and kernels want floats.
+        Counts that the type cannot hold are refused, and so are integers with ``normalize`` and with ambiguous, missing
+        or unknown symbols, whose words count in parts (see Notes).
+    offsets : sequence of int, optional
+        Where a word reads its symbols, rising from 0: (0, 3) counts the pairs of symbols three positions apart,
+        (0, 1, 4) triples with a gap of two. These say how many symbols a word has; ``k`` is not used.
+    unknown : {"missing", "error"}, optional
+        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        default is "missing" for an inferred alphabet and "error" for a given one.
+
+    Attributes
+    ----------
+    alphabet_ : Alphabet
+        The m symbols.
+    offsets_ : tuple of int
+        Where the k symbols of a word are read.
+    n_features_out_ : int
+        The number of words, m ** k.
+
+    Notes
+    -----
+    A word with ambiguous, missing or unknown symbols counts for all words that it may spell, in equal parts that sum to
+    one. In a sparse
+    result a word that may spell more than 4096 is an error, or is left out where unknown symbols are missing. Objects
+    shorter than a word with its gaps have none and a row of zeros, whatever ``normalize``.
+
+    The roots of the frequencies of words, ``Spectrum(normalize="frequency")`` and ``PowerMap(0.5)``, have the
+    Bhattacharyya kernel as inner product.
+
+    References
+    ----------
+    Leslie, Eskin & Noble (2002), The spectrum kernel: a string kernel for SVM protein classification.
+    Leslie & Kuang (2004), Fast string kernels using inexact matching for protein sequences, section 3.1 (gaps).
+
+    Examples
+    --------
+    >>> from genkern import Spectrum
+    >>> spectrum = Spectrum(k=2).fit(["abba", "ab"])
+    >>> spectrum.get_feature_names_out()
+    array(['aa', 'ab', 'ba', 'bb'], dtype=object)
+    >>> spectrum.transform(["abba", "bbb"])
+    array([[0., 1., 1., 1.],
+           [0., 0., 0., 2.]])
+    >>> gapped = Spectrum(offsets=(0, 2)).fit(["abba", "ab"])
+    >>> gapped.get_feature_names_out()
+    array(['a.a', 'a.b', 'b.a', 'b.b'], dtype=object)
+    >>> gapped.transform(["abba"])
+    array([[0., 1., 1., 0.]])
+    """
+
+    _fitted = "alphabet_"
+    _inputs = SYMBOLS
+
+    def __init__(
+        self,
+        k: int = 3,
+        alphabet: Any = None,
+        sparse: bool | str = "auto",
+        normalize: str | None = None,
+        dtype: Any = np.float64,
+        offsets: Sequence[int] | None = None,
+        unknown: str | None = None,
+    ):
+        self.k = k
+        self.alphabet = alphabet
+        self.sparse = sparse
+        self.normalize = normalize
+        self.dtype = dtype
+        self.offsets = offsets
+        self.unknown = unknown
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the alphabet, if it is not given.
+
+        Parameters
+        ----------
+        X : list of n symbol sequences
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        offsets = self._check_offsets()
+        if self.sparse != "auto":
+            check_bool(self.sparse, "sparse", "Spectrum, if not 'auto',")
+        if self.normalize is not None:
+            check_option(self.normalize, ("frequency", "l2"), "normalize", "Spectrum")
+            if np.dtype(self.dtype).kind != "f":
+                raise ValueError(
+                    f"Spectrum: normalize={self.normalize!r} needs a 'dtype' of floats. Got {np.dtype(self.dtype)}."
+                )
+        begin_fit(self, X, y)
+        known: Any = pack_symbols(X, self.alphabet, "Spectrum", unknown=self.unknown).alphabet
+        self.alphabet_, self.offsets_, self.n_features_out_ = known, offsets, known.size ** len(offsets)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the counts of each object.
+
+        Parameters
+        ----------
+        X : list of n symbol sequences
+
+        Returns
+        -------
+        counts : ndarray or CSR matrix of shape (n, m ** k)
+            Words in the order of the alphabet, the first symbol changing slowest.
+        """
+        self._ready(X)
+        packed = pack_symbols(X, self.alphabet_, "Spectrum")
+        large = self.sparse is True or (self.sparse == "auto" and self.n_features_out_ > DENSE_WORDS)
+        counts = self._count(packed, large, self.dtype)
+        if self.normalize is None:
+            return counts
+        return scale_rows(counts, norm="l1" if self.normalize == "frequency" else "l2", copy=False)
+
+    def _count(self, packed: Packed, large: bool, dtype: Any) -> Any:
+        """Return the counts (n, m ** k) of each object, as a CSR matrix if there are many words."""
+        known = self.alphabet_
+        lenient = partial(kmer_sparse, leave_out=known.unknown == "missing")
+        count: Any = lenient if large else kmer_counts
+        members, k = known.members_for(packed.values), len(self.offsets_)
+        counts = count(packed.values, packed.offsets, known.size, k, members, dtype, self.offsets_)
+        return sparse.csr_matrix(counts, shape=(packed.n_objects, self.n_features_out_)) if large else counts
+
+    def position_features(self, X: Any) -> Any:
+        """Return what each position of one object adds to its features, a sparse array (T, p).
+
+        Parameters
+        ----------
+        X : list of one object
+        """
+        packed = pack_symbols(X, self.alphabet_, "Spectrum")
+        offsets = np.array(self.offsets_)
+        counts = word_terms(lambda words: self._count(words, True, np.float64), packed, offsets, self.n_features_out_)
+        return share(counts, counts.sum(axis=0), as_vector(self.transform(packed)))
+
+    def _names_out(self) -> Any:
+        """Return the words, one per feature: a dot per place of a gap, commas if symbols are no single characters."""
+        symbols = [str(symbol) for symbol in self.alphabet_.symbols]
+        between = "" if all(len(symbol) == 1 for symbol in symbols) else ","
+        gaps = ["." * (gap - 1) for gap in np.diff(self.offsets_, prepend=-1)]
+        words = product(symbols, repeat=len(gaps))
+        return np.array([between.join(map("".join, zip(gaps, word))) for word in words], dtype=object)
+
+    def _check_offsets(self) -> tuple[int, ...]:
+        """Return where words read their symbols."""
+        if self.offsets is None:
+            return tuple(range(check_int(self.k, "k", "Spectrum", 1)))
+        offsets = tuple(check_int(offset, "offsets", "Spectrum", 0) for offset in self.offsets)
+        if not offsets or offsets[0] != 0 or any(a >= b for a, b in pairwise(offsets)):
+            raise ValueError(f"The 'offsets' parameter of Spectrum must rise from 0. Got {self.offsets!r} instead.")
+        return offsets

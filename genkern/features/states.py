@@ -1,0 +1,235 @@
+"""What embeddings by hidden states share: posteriors of one model or of one per class, streamed and named."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from genkern.data.objects import Packed, remember_width
+from genkern.features.base import Embedding
+from genkern.features.class_models import fit_models, named_models
+from genkern.features.positions import share
+from genkern.features.streaming import blas, gather
+from genkern.models.base import Model
+from genkern.models.positions import each_point
+from genkern.models.states import count_symbols, pair_offsets, sum_pieces
+from genkern.preprocess.maps import ElementMap, check_map
+from genkern.validation import Floats, check_option
+
+APPLY = ("sum", "time")
+
+
+class States(NamedTuple):
+    """The hidden states of objects under a model, as far as they were asked for: what features are made of.
+
+    Attributes
+    ----------
+    packed : Packed
+        The observations.
+    gamma : (N, S)
+        Posteriors of the states of all positions.
+    xi : (P, S2)
+        Posteriors of states at neighbouring positions, flattened.
+    pair_offsets : (n_objects + 1,)
+        Where those of each object begin and end.
+    firsts : (P,)
+        The first of the two positions of each pair.
+    visits : (n_objects, S)
+        Sums of gamma over each object.
+    steps : (n_objects, S2)
+        Sums of xi.
+    symbols : (n_objects, S, m)
+        How often each state is expected to have emitted each symbol.
+    whole : bool
+        Whether objects are whole; otherwise each stands for one position of an object, before sums are mapped.
+    """
+
+    packed: Packed
+    pair_offsets: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+    gamma: Any = None
+    xi: Any = None
+    visits: Any = None
+    steps: Any = None
+    symbols: Any = None
+    whole: bool = True
+
+
+def ask(model: Model, packed: Packed, needs: set[str]) -> States:
+    """Return the named posteriors of objects under a model."""
+    found: dict[str, Any] = {}
+    if "gamma" in needs:
+        found["gamma"] = model.state_posteriors(packed)
+    if "xi" in needs:
+        found["xi"] = model.pair_posteriors(packed)
+    if needs & {"visits", "steps"}:
+        found["visits"], found["steps"] = model.expected_states(packed, "steps" in needs)
+    if "symbols" in needs:
+        found["symbols"] = model.expected_symbols(packed)
+    return States(packed, pair_offsets(packed), first_positions(packed), **found)
+
+
+def ask_positions(model: Model, packed: Packed, needs: set[str]) -> States:
+    """Return the named posteriors of the positions of one object; a pair of states belongs to the second position."""
+    points, gamma = each_point(packed), model.state_posteriors(packed)
+    found: dict[str, Any] = {"gamma": gamma, "visits": gamma}
+    if needs & {"xi", "steps"}:
+        found["xi"] = model.pair_posteriors(packed)
+        found["steps"] = np.insert(found["xi"], 0, 0.0, axis=0)
+    if "symbols" in needs:
+        found["symbols"] = count_symbols(points, gamma, model.state_emissions, type(model).__name__)
+    return States(points, np.insert(np.arange(len(gamma)), 0, 0), first_positions(packed), whole=False, **found)
+
+
+def first_positions(packed: Packed) -> NDArray[np.int64]:
+    """Return the positions that have a neighbour behind them."""
+    return np.delete(np.arange(packed.n_points), packed.offsets[1:] - 1)
+
+
+class StateEmbedding(Embedding, ABC):
+    """Features from state posteriors; a family gives ``_names``, ``_features`` and ``_load``."""
+
+    _of_floats = True
+
+    estimator: Any
+    apply: str
+    map: ElementMap | None
+    per_class: bool
+    n_jobs: int | None
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model, or one per class, if it is not given.
+
+        Parameters
+        ----------
+        X : list of n objects
+        y : array-like of shape (n,), optional
+            Labels, for ``per_class``; otherwise ignored.
+
+        Returns
+        -------
+        self
+        """
+        who = type(self).__name__
+        check_option(self.apply, APPLY, "apply", who)
+        check_map(self.map, who)
+        self._check_options()
+        remember_width(self, X, reset=True)
+        fitted, packed = fit_models(self.estimator, X, y, self.per_class, who)
+        self._learn(packed)
+        self._names_by_model = [
+            [prefix + name for name in self._names(model, packed)] for prefix, model in named_models(fitted)
+        ]
+        self.n_features_out_ = sum(map(len, self._names_by_model))
+        self.model_ = fitted
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Return the features of each object.
+
+        Parameters
+        ----------
+        X : list of n objects
+
+        Returns
+        -------
+        features : ndarray of shape (n, n_features_out_)
+        """
+        self._ready(X)
+        packed = self.model_.pack(X)
+        pairs = zip(named_models(self.model_), self._names_by_model)
+        with blas().limit(limits=1, user_api="blas"):
+            columns = [
+                gather(partial(self._embed, model), packed, len(names), self.n_jobs, self._load(model, packed))
+                for (_, model), names in pairs
+            ]
+        return np.concatenate(columns, axis=1)
+
+    def _names_out(self) -> Any:
+        """Return the names of the features, those of class models with the label in front."""
+        return np.array([name for names in self._names_by_model for name in names], dtype=object)
+
+    # --- what a family gives
+
+    def _check_options(self) -> None:
+        """Check the options beyond those that all have."""
+
+    def _learn(self, packed: Packed) -> None:
+        """Learn from the objects what features need beyond the models."""
+
+    @abstractmethod
+    def _names(self, model: Any, packed: Packed) -> list[str]:
+        """Return the names of the features of one model, refusing models that have none."""
+
+    @abstractmethod
+    def _needs(self, model: Any, packed: Packed) -> set[str]:
+        """Return which fields of ``States`` the features are made of."""
+
+    @abstractmethod
+    def _features(self, model: Any, states: States) -> Floats:
+        """Return the features (n_objects, k) of objects with these states under one model."""
+
+    @abstractmethod
+    def _load(self, model: Any, packed: Packed) -> int:
+        """Return how many numbers per observation are held while features are made."""
+
+    # --- from states to features, of objects and of positions
+
+    def _embed(self, model: Model, packed: Packed) -> Floats:
+        """Return the features (n_objects, k) of a block under one model."""
+        packed = dense(packed)
+        return self._features(model, ask(model, packed, self._needs(model, packed)))
+
+    def position_features(self, X: Any) -> Any:
+        """Return what each position of one object adds to its features, a sparse array (T, p).
+
+        Parameters
+        ----------
+        X : list of one object
+        """
+        packed = dense(self.model_.pack(X))
+        models = [model for _, model in named_models(self.model_)]
+        states = [ask_positions(model, packed, self._needs(model, packed)) for model in models]
+        table = np.concatenate([self._features(*pair) for pair in zip(models, states)], axis=1)
+        return share(sparse.csr_array(table), table.sum(axis=0), self.transform(X)[0])
+
+    def _sum(self, terms: Floats, offsets: NDArray[np.int64], normalize: bool, whole: bool) -> Floats:
+        """Return sums (n_objects, ...) of terms (P, ...) of each object, mapped before (``time``) or after."""
+        inside = self.apply == "time"
+        sums = sum_pieces(self._mapped(terms) if inside else terms, offsets)
+        return self._finish(sums, np.diff(offsets), normalize, whole)
+
+    def _finish(self, sums: Floats, counts: NDArray[np.int64], normalize: bool, whole: bool) -> Floats:
+        """Return sums over ``counts`` terms as means, if so wished, and mapped, if they are whole and have not been."""
+        if normalize:
+            sums = sums / np.maximum(counts, 1).reshape((-1, *[1] * (sums.ndim - 1)))
+        return self._mapped(sums) if self.apply == "sum" and whole else sums
+
+    def _mapped(self, values: Floats) -> Floats:
+        return values if self.map is None else self.map.apply(values)
+
+
+def dense(packed: Packed) -> Packed:
+    """Return packed numbers without sparse ones."""
+    values: Any = packed.values
+    return packed._replace(values=values.toarray()) if sparse.issparse(values) else packed
+
+
+def state_counts(model: Any, who: str, pairs: bool = False) -> tuple[int, ...]:
+    """Return the numbers of states of a model's chains, refusing models without discrete hidden states."""
+    sizes: tuple[int, ...] = model.state_sizes
+    if sizes and (model.has_steps or not pairs):
+        return sizes
+    if pairs:
+        raise TypeError(
+            f"{who}: transitions between hidden states need a hidden Markov model. Got {type(model).__name__}."
+        )
+    raise TypeError(
+        f"{who}: needs a model with discrete hidden states: HMM, FactorialHMM, Mixture (components) or PeriodicChain "
+        f"(phases). Got {type(model).__name__}."
+    )

@@ -1,0 +1,258 @@
+"""Tangent vectors of posterior log-odds: an object by how the class models would have to move for it."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import logsumexp, softmax
+
+from genkern.data.objects import Packed, remember_width
+from genkern.features.base import Embedding
+from genkern.features.class_models import fit_class_models
+from genkern.features.positions import class_terms
+from genkern.features.streaming import gather, stream
+from genkern.models.base import COORDINATES
+from genkern.models.class_mixture import ClassMixture, refuse_impossible
+from genkern.models.families import natural
+from genkern.preprocess.standardize import MIN_SCALE, learn_scale
+from genkern.validation import Floats, check_bool, check_number, check_option
+
+MULTICLASS = ("one-vs-rest", "pairwise")
+
+
+class TopScore(Embedding):
+    r"""Features whose inner product is the TOP kernel of class models: posterior log-odds and their derivatives.
+
+    .. math:: v(x) = \log \frac{P(+ | x)}{P(- | x)} = \log \frac{\alpha}{1 - \alpha} + \ell_+(x) - \ell_-(x), \qquad
+       \phi(x) = [\, v,\ \nabla \ell_+,\ -\nabla \ell_- ]
+
+    with the log-likelihoods :math:`\ell_\pm = \log p(x | \theta_\pm)`; the positive class is the second of the sorted
+    labels. The linear function that takes v alone is the plug-in decision; the derivatives let a learner correct
+    it to first order for the error of the estimated parameters.
+
+    Parameters
+    ----------
+    estimator : estimator, dict or ClassMixture
+        What is fitted, as a clone, to the objects of each class; or ``{label: model}``, models that are used as they
+        are, or a ``ClassMixture``, with its priors.
+    priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
+        Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the order of
+        the sorted labels or by label.
+    multiclass : {"one-vs-rest", "pairwise"}, default="one-vs-rest"
+        What more than two classes have. "one-vs-rest": for each class c the log-odds against all others,
+        :math:`v_c = \ell_c + \log \alpha_c - \log \sum_{j \ne c} \alpha_j e^{\ell_j}`, and its derivatives in all
+        parameters, :math:`-r_j` in the logit of prior j, :math:`\nabla \ell_c` and :math:`-r_j \nabla \ell_j`, with
+        :math:`r_j = P(j | x, \text{not } c)`. "pairwise": the log-odds against the last class and all
+        :math:`\nabla \ell_c`, once: fewer by a factor of the number of classes.
+    standardize : bool, default=False
+        Give features mean zero and variance one over the training objects, and leave out those that hardly vary, as
+        ``Standardize()`` does.
+    coordinates : {"softmax", "ratio", "sqrt", "raw", "natural"}, default="softmax"
+        Of probabilities, see ``genkern.models.simplex``. Tsuda et al. use "ratio" for hidden Markov models and
+        "natural" (see ``genkern.models.families.natural``) for mixtures of isotropic Gaussians, for which alone it is.
+    constant : bool, default=False
+        Keep derivatives that are the same for all objects, which only add a constant to the kernel: that in the prior
+        of two classes, :math:`1 / (\alpha (1 - \alpha))`, or in the logit of the own prior, 1.
+    v_max : float, default=700
+        Stands for infinite log-odds, those of an object which one side cannot have produced. Finite ones are kept.
+    n_jobs : int, optional
+        Threads, over blocks of objects.
+
+    Attributes
+    ----------
+    model_ : ClassMixture
+        The class models and their priors.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    n_features_out_ : int
+    mean_, scale_ : ndarray of shape (n_features_out_,)
+        Of the training features, with ``standardize``.
+    dropped_ : ndarray of str
+        Names of the features that are left out because they hardly vary.
+
+    Notes
+    -----
+    Where an object is impossible under a class model, that model's derivatives are set to zero. An object that is
+    impossible in every class is refused.
+
+    The class models have seen the labels of the training objects, whose features are therefore more decisive than those
+    of new ones. Fit the learner on other objects than the models, or on out-of-fold features.
+
+    References
+    ----------
+    Tsuda, Kawanabe, Rätsch, Sonnenburg & Müller (2002), A new discriminative kernel from probabilistic models,
+    eq. 4.2-4.6, and 5.1-5.2 for mixtures, A.1-A.6 for hidden Markov models.
+
+    Examples
+    --------
+    >>> from genkern import HMMEstimator, TopScore
+    >>> X, y = ["aaab", "aaba", "bbab", "babb"], ["A", "A", "B", "B"]
+    >>> top = TopScore(HMMEstimator(n_states=1)).fit(X, y)
+    >>> top.transform(["aa", "bb"])[:, 0].round(3)
+    array([-2.191,  2.191])
+    >>> top.get_feature_names_out()[:2].tolist()
+    ['v', 'B.start[0]']
+    """
+
+    _of_floats = True
+
+    def __init__(
+        self,
+        estimator: Any,
+        priors: Any = "empirical",
+        multiclass: str = "one-vs-rest",
+        standardize: bool = False,
+        coordinates: str = "softmax",
+        constant: bool = False,
+        v_max: float = 700.0,
+        n_jobs: int | None = None,
+    ):
+        self.estimator = estimator
+        self.priors = priors
+        self.multiclass = multiclass
+        self.standardize = standardize
+        self.coordinates = coordinates
+        self.constant = constant
+        self.v_max = v_max
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit one model per class, if they are not given.
+
+        Parameters
+        ----------
+        X : list of n objects
+        y : array-like of shape (n,)
+            Labels. Models that are given with their priors need none.
+
+        Returns
+        -------
+        self
+        """
+        check_option(self.multiclass, MULTICLASS, "multiclass", "TopScore")
+        check_option(self.coordinates, (*COORDINATES, "natural"), "coordinates", "TopScore")
+        check_number(self.v_max, "v_max", "TopScore", exclusive=True)
+        check_bool(self.standardize, "standardize", "TopScore")
+        check_bool(self.constant, "constant", "TopScore")
+        remember_width(self, X, reset=True)
+        self.model_, packed = fit_class_models(self.estimator, X, y, self.priors, "TopScore")
+        if len(self.model_.labels) < 2:
+            raise ValueError(f"TopScore needs at least two classes. Got one class, {self.model_.labels[0]!r}.")
+        self.classes_ = np.array(self.model_.labels)
+        self._names = np.array(self._all_names(), dtype=object)
+        self._kept = np.arange(len(self._names))
+        if self.standardize:
+            blocks = stream(self._tangents, packed, len(self._names), self.n_jobs)
+            scale = learn_scale((block for _, block in blocks), MIN_SCALE, "TopScore")
+            self._kept, self.mean_, self.scale_ = scale
+        self.dropped_ = np.delete(self._names, self._kept)
+        self.n_features_out_ = len(self._kept)
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Return the features of each object.
+
+        Parameters
+        ----------
+        X : list of n objects
+
+        Returns
+        -------
+        features : ndarray of shape (n, n_features_out_)
+        """
+        self._ready(X)
+        packed = self.model_.pack(X)
+        if not self.standardize:
+            return gather(self._tangents, packed, len(self._names), self.n_jobs)
+        features = np.empty((packed.n_objects, self.n_features_out_))
+        for part, block in stream(self._tangents, packed, len(self._names), self.n_jobs):
+            features[part] = (block[:, self._kept] - self.mean_) / self.scale_
+        return features
+
+    def _names_out(self) -> Any:
+        """Return ``v`` (``v[c]``, ``v[c|d]``) for log-odds and ``label.parameter`` for derivatives."""
+        names: NDArray[np.object_] = self._names[self._kept]
+        return names
+
+    # --- features
+
+    def _tangents(self, packed: Packed) -> Floats:
+        """Return all features (n_objects, width) of a block."""
+        joint = self.model_.joint_log_prob(packed)
+        refuse_impossible(joint, self.model_.labels, "TopScore")
+        return self._features(joint, self.model_.class_grads(packed, np.isfinite(joint), self.coordinates))
+
+    def _features(self, joint: Floats, grads: list[Floats]) -> Floats:
+        """Return all features (n, width) from joint log-probabilities (n, n_classes) and derivatives of each class."""
+        if len(grads) == 2:
+            columns = [self._odds(joint[:, [1]], joint[:, [0]])]
+            if self.constant:
+                columns.append(np.full((len(joint), 1), 1.0 / self.model_.priors.prod()))
+            columns += [grads[1], -grads[0]]
+        elif self.multiclass == "pairwise":
+            columns = [self._odds(joint[:, :-1], joint[:, -1:]), *grads]
+        else:
+            columns = [column for c in range(len(grads)) for column in self._against_rest(c, joint, grads)]
+        return np.concatenate(columns, axis=1)
+
+    def _against_rest(self, c: int, joint: Floats, grads: list[Floats]) -> list[Floats]:
+        """Return log-odds of class c against all others, and the derivatives in logits of priors and in models."""
+        rest = np.delete(joint, c, axis=1)
+        total = logsumexp(rest, axis=1, keepdims=True)
+        # where no other class is possible there are no shares among them, and their derivatives are zero anyway
+        shares = softmax(np.where(np.isfinite(total), rest, 0.0), axis=1) * np.isfinite(total)
+        signs = np.insert(-shares, c, 1.0, axis=1)
+        priors = signs if self.constant else -shares
+        return [self._odds(joint[:, [c]], total), priors, *(signs[:, [j]] * grad for j, grad in enumerate(grads))]
+
+    def _odds(self, above: Floats, below: Floats) -> Floats:
+        """Return differences of log-probabilities, infinite ones as +-v_max; none where both are impossible."""
+        below = np.broadcast_to(below, above.shape)
+        both = np.isneginf(above) & np.isneginf(below)
+        odds: Floats = np.where(both, 0.0, above) - np.where(both, 0.0, below)
+        return np.where(np.isinf(odds), np.copysign(self.v_max, odds), odds)
+
+    def _all_names(self) -> list[str]:
+        """Return the names of all features, in the order of ``_tangents``."""
+        labels = [str(label) for label in self.model_.labels]
+        own = [[f"{a}.{name}" for name in self._names_of(m)] for a, m in zip(labels, self.model_.models)]
+        if len(labels) == 2:
+            return ["v", *(["prior"] if self.constant else []), *own[1], *own[0]]
+        if self.multiclass == "pairwise":
+            return [f"v[{label}|{labels[-1]}]" for label in labels[:-1]] + [name for names in own for name in names]
+        names = []
+        for c, label in enumerate(labels):
+            names.append(f"v[{label}]")
+            names += [f"v[{label}]:prior[{other}]" for j, other in enumerate(labels) if self.constant or j != c]
+            names += [f"v[{label}]:{name}" for group in own for name in group]
+        return names
+
+    def _names_of(self, model: Any) -> list[str]:
+        """Return the names of a class model's parameters in the coordinates of the derivatives."""
+        if self.coordinates != "natural":
+            names: list[str] = model.parameter_names
+            return names
+        components = getattr(model, "components", None)
+        if components is None:
+            raise TypeError(
+                "TopScore: coordinates='natural' needs mixtures of isotropic Gaussians, such as "
+                f"MixtureEstimator(2, GaussianEstimator('isotropic')). Got {type(model).__name__}; use 'softmax'."
+            )
+        natural.require_isotropic(components)
+        return natural.parameter_names(components)
+
+    def position_features(self, X: Any) -> Any:
+        """Return what each position of one object adds to its features, a sparse array (T, p).
+
+        Parameters
+        ----------
+        X : list of one object
+        """
+        rows = class_terms(self.model_, self.model_.pack(X), self.coordinates, self._features)[:, self._kept]
+        return sparse.csr_array(rows / self.scale_ if self.standardize else rows)
+
+    def _needs_labels(self) -> bool:
+        return not isinstance(self.estimator, ClassMixture)

@@ -1,0 +1,174 @@
+"""Explicit features of any kernel over any objects, from a few of them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from genkern.kernels.base import Kernel
+from genkern.kernels.divergences import NotPositiveWarning
+from genkern.kernels.gram import VECTORS, KernelTransformer, slices
+from genkern.kernels.positivity import allowance, indefinite
+from genkern.validation import Floats, check_int, check_option
+
+SELECT = ("uniform", "pivots")
+CUTOFF = 1e-12  # of the largest: smaller eigenvalues, and what pivots leave, are rounding
+
+
+class Nystrom(KernelTransformer):
+    r"""Features whose inner products are close to a kernel: Nystrom's approximation from m landmarks.
+
+    .. math:: Z = K_{xm}\, W^{+1/2}, \qquad Z Z^T = K_{xm} W^+ K_{mx} \approx K
+
+    with the kernel values :math:`K_{xm}` of objects with landmarks and W of landmarks with each other. For linear
+    learners on more objects than a kernel matrix is good for: n m kernel values instead of n². Works for every kernel,
+    between models, sequences, sets or vectors. Exact if all objects are landmarks, or the kernel's rank is at most m
+    and the landmarks span it.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What compares two representations.
+    n_landmarks : int, default=100
+        Number m of landmarks; all objects if there are fewer.
+    select : {"uniform", "pivots"}, default="uniform"
+        Which training objects are landmarks: as many at random, or one after another the one that the landmarks so
+        far explain least (the pivots of an incomplete Cholesky factorisation). Pivots leave no object or small group
+        out, so that the largest error is smaller, though not always the mean; they cost n m more kernel values, one
+        row at a time, and stop early where they explain everything.
+    random_state : int, RandomState or None, default=0
+        Seed of the random choice.
+    n_jobs : int, optional
+        Number of threads; None means 1 unless in a joblib context, -1 all.
+    block_size : int, optional
+        Rows and columns of one block of work, as in ``Gram``. Results do not depend on it.
+    verbose : int, default=0
+        Report progress, as in joblib.
+
+    Attributes
+    ----------
+    landmarks_ : list of models, stack of models or matrix
+        The landmarks, one per feature.
+    landmark_indices_ : array of shape (m,)
+        Their places in the training set.
+    root_ : array of shape (m, m)
+        The root :math:`W^{+1/2}`, of the positive part of W.
+    log_scale_ : float
+        The logarithm of a common factor of all kernel values, as in ``Gram``.
+    n_features_in_ : int
+        Number of columns of the training matrix, for kernels between vectors.
+
+    Notes
+    -----
+    The root leaves out eigenvalues of W that are negative or below 1e-12 of the largest; a warning says so if they are
+    more negative than by rounding, which a kernel that is not positive semi-definite causes.
+
+    References
+    ----------
+    Williams & Seeger (2001), Using the Nystrom method to speed up kernel machines. Fine & Scheinberg (2001), Efficient
+    SVM training using low-rank kernel representations, section 4.
+
+    Examples
+    --------
+    >>> from genkern import Gaussian, Nystrom, ProbabilityProduct
+    >>> models = [Gaussian(mean, 1.0) for mean in (0.0, 0.1, 4.0, 4.1, 8.0)]
+    >>> kernel = ProbabilityProduct(rho=0.5)
+    >>> features = Nystrom(kernel, n_landmarks=3, select="pivots")
+    >>> Z = features.fit_transform(models)
+    >>> features.landmark_indices_
+    array([0, 4, 2])
+    >>> float(abs(Z @ Z.T - kernel(models)).max().round(3))
+    0.002
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        n_landmarks: int = 100,
+        select: str = "uniform",
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        block_size: int | None = None,
+        verbose: int = 0,
+    ):
+        self.kernel = kernel
+        self.n_landmarks = n_landmarks
+        self.select = select
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.block_size = block_size
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose landmarks among the training representations.
+
+        Parameters
+        ----------
+        X : list of models, stack of models, or matrix of shape (n, d)
+            What the kernel compares.
+        y : object, optional
+            Ignored.
+        """
+        most = check_int(self.n_landmarks, "n_landmarks", "Nystrom", 1)
+        select = check_option(self.select, SELECT, "select", "Nystrom")
+        checked, ready = self._start(X)
+        n = ready.shape[0]
+        if select == "pivots":
+            self.landmark_indices_ = self._pivots(ready, min(most, n))
+        else:
+            self.landmark_indices_ = check_random_state(self.random_state).permutation(n)[:most]
+        self.landmarks_ = _safe_indexing(checked, self.landmark_indices_)
+        self.root_ = self._root()
+        self._n_features_out = len(self.root_)
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Return features, shape (n, m).
+
+        Parameters
+        ----------
+        X : list of models, stack of models, or matrix of shape (n, d)
+            What the kernel compares.
+        """
+        check_is_fitted(self)
+        ready = self.kernel.prepare(self._checked(X, reset=False))
+        out = self._cross(ready, self.kernel.prepare(self.landmarks_))
+        for rows in slices(len(out), VECTORS):
+            out[rows] = out[rows] @ self.root_
+        return out
+
+    def _root(self) -> Floats:
+        """Return the root (m, m) of the pseudo-inverse of the landmarks' matrix."""
+        ready = self.kernel.prepare(self.landmarks_)
+        W = self._square(ready)
+        values, vectors = eigh(W)
+        if values[0] < -allowance(W):
+            words = indefinite(values[0], values[-1], self.kernel, ready)
+            warnings.warn(f"Nystrom: {words} Only the positive part is used.", NotPositiveWarning, stacklevel=3)
+        kept = values > CUTOFF * max(values[-1], 0.0)
+        root: Floats = (vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T
+        return root
+
+    def _pivots(self, ready: Any, most: int) -> NDArray[np.intp]:
+        """Return the places of landmarks, each the object that those before explain least, while there is such."""
+        if self.kernel.native_logs:
+            left = np.exp(self.kernel.log_diag(ready) - self.log_scale_)
+        else:
+            left = self.kernel.diag(ready)
+        floor, factor, places = CUTOFF * left.max(), np.empty((len(left), most)), []
+        for j in range(most):
+            i = int(left.argmax())
+            if left[i] <= floor:
+                break
+            places.append(i)
+            row = self._cross(ready[i : i + 1], ready)[0] - factor[:, :j] @ factor[i, :j]
+            factor[:, j] = row / np.sqrt(left[i])
+            left = left - factor[:, j] ** 2
+            left[i] = 0.0
+        return np.array(places or [0])

@@ -1,0 +1,1 @@
+"""Leaf families: distributions of points, each with its estimator."""

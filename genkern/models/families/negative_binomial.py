@@ -1,0 +1,136 @@
+"""Products of negative binomial distributions: the posterior predictive distribution of Poisson counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc, xlogy
+
+from genkern.core.families.gamma_ratio import deviance, digamma_rise, stirling_rest
+from genkern.data.objects import Packed
+from genkern.models.families.field_leaf import FieldLeaf
+from genkern.validation import Floats
+
+CHUNK = 1 << 16  # terms of a series summed at a time
+
+
+class NegativeBinomial(FieldLeaf):
+    r"""Products of negative binomial distributions.
+
+    .. math:: p(x) = \prod_j \frac{\Gamma(x_j + r_j)}{\Gamma(r_j)\, x_j!}\, p_j^{r_j} (1 - p_j)^{x_j}
+
+    A mixture of Poisson distributions whose rates follow a Gamma distribution of shape r and scale (1 - p) / p:
+    what ``PoissonEstimator("predictive")`` gives.
+
+    Parameters
+    ----------
+    size : array-like of shape batch + (d,)
+        Sizes r, positive. A number means d = 1.
+    prob : array-like of shape batch + (d,), or float
+        Probabilities p, in (0, 1].
+
+    Notes
+    -----
+    NaN entries of a point are missing and do not count. Coordinates: the logarithm of a size and the logit of a
+    probability in softmax coordinates, square roots in sqrt coordinates, else the values.
+
+    References
+    ----------
+    Jebara, Kondor & Howard (2004), Probability product kernels, section 2.2, eq. 4.
+
+    Examples
+    --------
+    >>> from genkern import NegativeBinomial
+    >>> NegativeBinomial(1.0, 0.5).log_prob([[0], [1]]).round(4)
+    array([-0.6931, -1.3863])
+    """
+
+    _fields = ("size", "prob")
+    _ranges = ("positive", "success")
+    _support = "a whole number >= 0 (NaN if missing)"
+    size: Floats
+    prob: Floats
+
+    def __init__(self, size: ArrayLike, prob: ArrayLike):
+        self._set(size=size, prob=prob)
+
+    @staticmethod
+    def outside(points: Floats) -> NDArray[np.bool_]:
+        """Return where points are no counts."""
+        return no_count(points)
+
+    def log_density(self, points: NDArray[Any]) -> Floats:
+        """Return log probabilities (N,) + batch; missing coordinates do not count."""
+        x = points.reshape((len(points), *([1] * len(self.shape)), -1))
+        return _log_mass(x, self.size, self.prob)
+
+    def own_log_density(self, packed: Packed) -> Floats:
+        """Return (N, n): points of object i under members [i, :]."""
+        return _log_mass(packed.values[:, None], self.size[packed.owners], self.prob[packed.owners])
+
+    def weigh(self, packed: Packed, weights: Floats, totals: bool) -> dict[str, Floats]:
+        """Return sums (G, n, d) of ``x``, of ``digamma`` of x + size minus that of size, and of one (``weight``)."""
+        size = self.size if len(self.shape) == 1 else self.size[packed.owners]
+        x = np.repeat(packed.values[:, None], weights.shape[1], axis=1)
+        starts = packed.offsets[:1] if totals else packed.offsets[:-1]
+        sums = {}
+        for name, values in (("x", x), ("digamma", digamma_rise(size, x)), ("weight", np.ones_like(x))):
+            sums[name] = np.add.reduceat(np.where(np.isnan(x), 0.0, values) * weights[..., None], starts, axis=0)
+        return sums
+
+    def slopes(self, blocks: dict[str, Floats]) -> list[Floats]:
+        """Return derivatives by the logarithm of the size and the logit of the probability."""
+        size, prob = self.size, self.prob
+        by_size = blocks["digamma"] + blocks["weight"] * np.log(prob)
+        return [size * by_size, blocks["weight"] * size * (1.0 - prob) - blocks["x"] * prob]
+
+    def unit_information(self) -> list[list[Floats | float]]:
+        """Return the information about log size and logit prob."""
+        mixed = -self.size * (1.0 - self.prob)
+        about_size = np.vectorize(_size_information)(self.size, self.prob)
+        return [[self.size**2 * about_size, mixed], [mixed, -mixed]]
+
+    def draw(self, which: NDArray[np.int64], rng: np.random.Generator) -> Floats:
+        """Return one vector from each named member."""
+        return rng.negative_binomial(self.size[which], self.prob[which]).astype(np.float64)
+
+
+def no_count(points: Floats) -> NDArray[np.bool_]:
+    """Return where points are neither whole numbers >= 0 nor missing."""
+    return (points < 0) | (points != np.floor(points)) & ~np.isnan(points)
+
+
+def _log_mass(x: Floats, size: Floats, prob: Floats) -> Floats:
+    r"""Return log probabilities, summed over the last axis.
+
+    With N = x + r and Stirling's formula for the three Gamma functions, :math:`\delta` being what it lacks,
+
+    .. math:: \log p(x) = -D(r, Np) - D(x, N(1 - p)) + \tfrac12 \log \frac{r}{2\pi N x}
+       + \delta(N) - \delta(r) - \delta(x)
+
+    for x > 0, where D is the deviance: nothing large is subtracted.
+    """
+    fail = 1.0 - prob
+    count = np.where(x > 0, x, 1.0)
+    both, gap = count + size, size * fail - count * prob
+    with np.errstate(divide="ignore", invalid="ignore"):  # where nothing fails, only zero is possible
+        logs = -deviance(size, both * prob, gap) - deviance(count, both * fail, -gap)
+        logs = logs + 0.5 * (np.log(size / both) - np.log(2.0 * np.pi * count))
+        logs = logs + stirling_rest(both) - stirling_rest(size) - stirling_rest(count)
+    logs = np.where(fail > 0, logs, -np.inf)
+    logs = np.where(x > 0, logs, xlogy(size, prob))
+    total: Floats = np.where(np.isnan(x), 0.0, logs).sum(axis=-1)
+    return total
+
+
+def _size_information(size: float, prob: float) -> float:
+    r"""Return :math:`\sum_{k \ge 0} P(x > k) / (r + k)^2`, the expectation of trigamma(r) - trigamma(r + x)."""
+    mean = size * (1.0 - prob) / prob
+    end = int(mean + 40.0 * (np.sqrt(mean / prob) + 1.0 / prob)) + 1  # all but e^-40 of the distribution
+    total = 0.0
+    for first in range(0, end, CHUNK):
+        k = np.arange(first, min(first + CHUNK, end), dtype=np.float64)
+        total += float((betainc(k + 1.0, size, 1.0 - prob) / (size + k) ** 2).sum())
+    return total

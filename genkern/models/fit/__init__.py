@@ -1,0 +1,1 @@
+"""What estimators share: EM, restarts, weights, units and floors."""

@@ -1,0 +1,214 @@
+"""What all estimators that iterate share: EM for one model of all objects, or for one of each."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from genkern.data.objects import Packed
+from genkern.models.base import Statistics
+from genkern.models.estimator import ModelEstimator
+from genkern.models.fit.chosen import by_criterion, fit_chosen, fit_each_chosen
+from genkern.models.fit.em import Limits, Run, Steps, expected, finished, replaced, warn_unconverged
+from genkern.models.fit.restarts import First, FitProblem, Restarts, best_start, warn_lone
+from genkern.models.fit.streams import Keys, keys_of, seed_of, unit_free_digests
+from genkern.models.fit.weights import weighted
+from genkern.models.value import Value
+from genkern.validation import Floats, begin_fit, check_int, check_number
+
+
+class EMEstimator(ModelEstimator):
+    """Estimator of a model by EM: ``fit`` and ``fit_each``, restarts, limits, history and warnings.
+
+    A model gives ``pack``, its start ``_start`` and its M-step ``maximize``, and, if need be, its E-step ``_expect``
+    and ``_log_prior``. One whose steps depend on the data (floors, units, sweeps that go on from the last) gives
+    ``_problem``. The parameters below are those of its constructor.
+    """
+
+    n_init: int = 1
+    max_iter: int = 1000
+    tol: float = 1e-5
+    init: Any = None
+    fixed: Any = ()
+    callback: Any = None
+    random_state: Any = None
+    verbose: int = 0
+    kind: ClassVar[type[Value]]  # of the models that are fitted
+    batched: ClassVar[bool] = True  # whether a stack of them treats each object under its own
+    smaller: ClassVar[str] = "n_states"  # what to lower where EM is slow, for warnings
+    chosen: ClassVar[tuple[str, str] | None] = None  # a size that may be "aic" or "bic", and the bound on it
+    places: ClassVar[tuple[str, ...]] = ("state", "component")  # what a component's place is called in them
+
+    # --- what a model gives
+
+    def _check_parameters(self) -> None:
+        """Raise for parameters that make no sense."""
+        for name, minimum in (("n_init", 1), ("max_iter", 0)):
+            check_int(getattr(self, name), name, type(self).__name__, minimum)
+        check_number(self.tol, "tol", type(self).__name__)
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(
+                f"{type(self).__name__}: 'callback' must be a function of step, model and objective. Got "
+                f"{self.callback!r:.80}."
+            )
+        names = self._fixable()
+        if isinstance(self.fixed, str) or not isinstance(self.fixed, Iterable):
+            raise TypeError(
+                f"{type(self).__name__}: 'fixed' must be a tuple of names among {', '.join(map(repr, names))}. Got "
+                f"{self.fixed!r:.80}."
+            )
+        for name in self.fixed:
+            if name not in names:
+                raise ValueError(
+                    f"{type(self).__name__}: 'fixed' names {name!r}; what can be kept is {', '.join(map(repr, names))}."
+                )
+
+    @property
+    def _given(self) -> Any:
+        """The model to start from, or a stack of one for each object; None without."""
+        if isinstance(self.init, list | tuple) and self.init and all(isinstance(one, self.kind) for one in self.init):
+            return self.kind.stack(list(self.init))
+        return self.init if isinstance(self.init, self.kind) else None
+
+    @property
+    def _example(self) -> Any:
+        """The model to start from, or the first of a stack, which shows the form of all; None without."""
+        given = self._given
+        return given[0] if given is not None and given.shape else given
+
+    def _given_to(self, packed: Packed, own: bool) -> Any:
+        """Return the model to start from, or a stack of one for each object, refusing what is neither."""
+        given, n = self._given, packed.n_objects
+        if given.shape not in (((), (n,)) if own else ((),)):
+            wanted = f"one model, or one for each of {n} objects" if own else "one model (one for each is for fit_each)"
+            raise ValueError(f"{type(self).__name__}: 'init' must be {wanted}. Got a stack of {given.shape}.")
+        # One model taken as often as there are objects: the same as a stack of so many, but faster.
+        return self.kind.stack([given])[np.zeros(n, np.int64)] if own and not given.shape else given
+
+    def _fixable(self) -> list[Any]:
+        """Return the names that ``fixed`` may have: by default, the fields of the model."""
+        return list(self.kind._fields)
+
+    def _keep(self, old: Any, new: Any) -> Any:
+        """Return a new model with the fixed parameters of an old one; so for stacks."""
+        kept = (getattr(old if name in self.fixed else new, name) for name in new._fields)
+        return new._restore(*kept)
+
+    def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
+        """Return the estimator as it fits these objects, of which something is known, and those that count, encoded."""
+        return self, weighted(self.pack(X), sample_weight, type(self).__name__)
+
+    def _problem(self, packed: Packed, own: bool) -> FitProblem:
+        """Return what EM is to solve for the objects."""
+
+        def guess(part: Packed, restarts: Restarts, each: bool) -> First:
+            return First(self._start(part, restarts.keys, each))
+
+        return FitProblem(packed, self._steps, guess)
+
+    def _steps(self, packed: Packed, own: bool) -> Steps:
+        """Return the steps of EM for the objects."""
+        return Steps(self._expect, self.maximize, None, self._log_prior)
+
+    def _start(self, packed: Packed, keys: Keys, own: bool) -> Any:
+        """Return the model to start from, or a stack of one for each object, from one random key each."""
+        raise TypeError(f"{type(self).__name__} must define _start, or _problem.")
+
+    def _runs(self, own: bool) -> int:
+        """Return how many runs there are to choose from."""
+        return self.n_init
+
+    def _expect(self, model: Any, packed: Packed) -> Statistics:
+        """Return the E-step's statistics: in total under one model, of each object under its own."""
+        return expected(model, packed, totals=False)
+
+    def _log_prior(self, model: Any) -> Floats:
+        """Return the log prior density up to a constant, of the model's batch."""
+        return np.zeros(model.shape)
+
+    # --- public
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit one model to all objects.
+
+        Parameters
+        ----------
+        X : list of objects, or 2-D array with one in each row
+        y : None
+            Ignored.
+        sample_weight : array of shape (n_objects,), optional
+            How often each object counts: a weight of two as the object given twice, zero as one left out.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, known: Any = None) -> Self:
+        """Fit one model to all objects, of which something may be known that is otherwise hidden."""
+        self._check_parameters()
+        begin_fit(self, X, y)
+        if known is None and self.chosen is not None and by_criterion(getattr(self, self.chosen[0])):
+            return fit_chosen(self, self.chosen, X, y, sample_weight)
+        ready, packed = self._ready(X, False, sample_weight, known)
+        ready.callback = self.callback  # a clone has a copy, also of what it writes to
+        run = ready._best(packed, np.array([seed_of(self.random_state)], np.uint64), own=False)
+        self.model_, self.history_ = run.models[0], run.history
+        self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
+        if not run.stopped:
+            warn_unconverged(run.converged, run.lost, self._limits(), self.smaller, stacklevel=4)
+        warn_lone(run, self.places, self._limits(), stacklevel=4)
+        return self
+
+    def fit_each(self, X: Any) -> list[Any]:
+        """Return one model per object; each depends on its object alone (and the alphabet of all)."""
+        self._check_parameters()
+        if self.chosen is not None and by_criterion(getattr(self, self.chosen[0])):
+            return fit_each_chosen(self, self.chosen, X)
+        ready, packed = self._ready(X, True)
+        ready.callback = self.callback
+        run = (ready._best if self.batched else ready._one_by_one)(packed, ready._keys(packed), own=True)
+        if not run.stopped:
+            warn_unconverged(run.converged, run.lost, self._limits(), self.smaller)
+        warn_lone(run, self.places, self._limits(), np.arange(packed.n_objects))
+        return run.models
+
+    def resolve(self, X: Any) -> EMEstimator:
+        """Return the estimator itself: numbers need no alphabet."""
+        return self
+
+    # --- EM
+
+    def _keys(self, packed: Packed) -> Keys:
+        """Return the keys of the objects' random numbers."""
+        return keys_of(seed_of(self.random_state), unit_free_digests(packed))
+
+    def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
+        """Return the best of ``n_init`` runs of EM, for one model of all objects or for own ones, chosen for each."""
+        return self._run(packed, keys, own, self._limits(), self._runs(own))
+
+    def _one_by_one(self, packed: Packed, keys: Keys, own: bool) -> Run:
+        """Return the runs of own models, each by itself."""
+        run, given = finished([None] * packed.n_objects), self._given
+        for i in range(packed.n_objects):
+            one = copy.copy(self)
+            if given is not None:
+                one.init = self._given_to(packed, own)[i]
+            run = replaced(run, np.array([i]), one._best(packed.take([i]), keys[[i]], own=False))
+        return run
+
+    def _run(self, packed: Packed, keys: Keys, own: bool, limits: Limits, runs: int) -> Run:
+        problem = self._problem(packed, own)._replace(keep=self._keep if self.fixed else None)
+        run = best_start(problem, limits, runs, keys, own)
+        if not self.fixed or self._given is None:
+            return run
+        given = self._given_to(packed, own)  # to the last bit, whatever the units that EM works in
+        pairs = zip(given.unstack() if own else [given], run.models, strict=True)
+        return run._replace(models=[self._keep(old, new) for old, new in pairs])
+
+    def _limits(self) -> Limits:
+        return Limits(type(self).__name__, self.max_iter, self.tol, self.verbose, self.callback)

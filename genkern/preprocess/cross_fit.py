@@ -1,0 +1,288 @@
+"""Out-of-fold features: what an embedding that uses labels says of objects whose labels it has not seen."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedGroupKFold, check_cv
+from sklearn.pipeline import FeatureUnion
+from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from genkern.data.digests import make_key
+from genkern.data.flatten import flatten_symbols
+from genkern.data.objects import Packed, kind_of, object_digests, pack_series, remember_width
+from genkern.features.base import ObjectTransformer
+from genkern.features.class_models import check_labels
+from genkern.features.model_log_odds import ModelLogOdds
+from genkern.validation import check_int
+
+Ints = NDArray[np.int64]
+NEW = -1  # the fold of an object that is none of the training objects
+
+
+class CrossFit(ObjectTransformer):
+    r"""Features of an embedding that uses labels, of training objects out of fold.
+
+    .. math:: \phi(x_i) = \phi_{-f(i)}(x_i) \text{ for training objects}, \qquad \phi(x) = \phi_{\text{all}}(x)
+              \text{ for all others}
+
+    where :math:`\phi_{-f}` is fitted without fold f. A model of a class has seen the labels of its training objects,
+    so that its features are more decisive on them than on new ones, and a learner fitted on such features trusts them
+    too much. Out of fold, training features have nearly the law of those of new objects.
+
+    Parameters
+    ----------
+    embedding : transformer
+        What is fitted, as a clone, to the training parts of all folds and to all objects: ``TopScore(...)``,
+        ``FisherScore(..., per_class=True)``, ``LogOddsWeights()``, or a pipeline of transformers.
+    cv : int, cross-validation generator or iterable of (train, test), default=5
+        How objects are divided into folds, as in ``GridSearchCV``; every object must be in one test part. An int means
+        so many stratified folds, of which no two have objects of the same group if there are groups.
+
+    Attributes
+    ----------
+    embedding_ : transformer
+        Fitted to all training objects.
+    fold_embeddings_ : list of transformers
+        Each fitted without the objects of one fold.
+    folds_ : ndarray of shape (n,)
+        The fold of each training object.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    n_features_out_ : int
+
+    Notes
+    -----
+    **No way leads to leaking features.** Training objects are recognised by their content (a digest), so that
+    ``transform`` gives them their out-of-fold features too: ``fit(X, y).transform(X)`` is ``fit_transform(X, y)``, and
+    the training score of a pipeline is an honest one. Training objects of equal content are in one fold, that of the
+    first of them. An object counts as another one if it is written in another way (a lower-case letter, a rounded
+    number).
+
+    Features of all folds must mean the same: where their names (or, without names, their numbers) differ, as those of
+    an alphabet that is inferred from each training part, or those that ``TopScore(standardize=True)`` keeps, ``fit``
+    raises. So it does where the training part of a fold lacks a class.
+    Class models of ``ModelLogOdds`` (or a ``FeatureUnion`` of such) without an alphabet get that of all objects.
+
+    References
+    ----------
+    Wolpert (1992), Stacked generalization, Neural Networks 5.
+    Chernozhukov et al. (2018), Double/debiased machine learning for treatment and structural parameters, section 3.
+
+    Examples
+    --------
+    >>> from genkern import CrossFit, MarkovChainEstimator, TopScore
+    >>> X, y = ["aaab", "aabaa", "abaa", "bbab", "bbb", "babb"], [0, 0, 0, 1, 1, 1]
+    >>> top = CrossFit(TopScore(MarkovChainEstimator(order=0, alphabet="ab")), cv=3)
+    >>> top.fit_transform(X, y)[:3, 0].round(2)  # log-odds that class models without the object give it
+    array([-3.71, -3.29, -3.71])
+    >>> top.transform(["aaab", "aaba"])[:, 0].round(2)  # a training object and a new one
+    array([-3.71, -3.05])
+    """
+
+    _fitted = "embedding_"
+
+    def __init__(self, embedding: Any, cv: Any = 5):
+        self.embedding = embedding
+        self.cv = cv
+
+    def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
+        """Fit the embedding without each fold, and to all objects.
+
+        Parameters
+        ----------
+        X : list of n objects, or matrix of n rows
+        y : array-like of shape (n,)
+            Labels.
+        groups : array-like of shape (n,), optional
+            What must not be in two folds (a speaker, a family).
+
+        Returns
+        -------
+        self
+        """
+        labels = check_labels(y, "CrossFit")
+        remember_width(self, X, reset=True)
+        contents = _contents(X)
+        check_consistent_length(contents, labels)
+        self.classes_ = np.unique(labels)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"CrossFit needs objects of at least two classes. Got one class, {self.classes_.tolist()[0]!r}."
+            )
+        self._fold_of: dict[str, int] = {}
+        for content, fold in zip(contents, self._split(labels, groups).tolist()):
+            self._fold_of.setdefault(content, fold)
+        self.folds_ = np.array([self._fold_of[content] for content in contents])
+        embedding = _with_alphabets(clone(self.embedding), X)
+        self.embedding_ = clone(embedding).fit(X, labels)
+        self.fold_embeddings_ = [self._fit_without(fold, embedding, X, labels) for fold in range(self.folds_.max() + 1)]
+        self._check_features(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Any:
+        """Fit, and return the out-of-fold features of the training objects.
+
+        Parameters
+        ----------
+        X : list of n objects, or matrix of n rows
+        y : array-like of shape (n,)
+            Labels.
+        groups : array-like of shape (n,), optional
+            What must not be in two folds.
+
+        Returns
+        -------
+        features : ndarray or CSR matrix of shape (n, n_features_out_)
+        """
+        self.fit(X, y, groups)
+        return self._embed(X, self.folds_)
+
+    def transform(self, X: Any) -> Any:
+        """Return the features of new objects under the full fit, and out-of-fold features of training objects.
+
+        Parameters
+        ----------
+        X : list of n objects, or matrix of n rows
+
+        Returns
+        -------
+        features : ndarray or CSR matrix of shape (n, n_features_out_)
+        """
+        self._ready(X)
+        return self._embed(X, self._folds(X))
+
+    def embeddings_of(self, X: Any) -> list[Any]:
+        """Return the embedding that each object is transformed by: for a training object, one that has not seen it.
+
+        Parameters
+        ----------
+        X : list of n objects, or matrix of n rows
+        """
+        check_is_fitted(self, "embedding_")
+        return [self._of_fold(fold) for fold in self._folds(X).tolist()]
+
+    def _folds(self, X: Any) -> Ints:
+        """Return the fold of each object, ``NEW`` for those that are no training objects."""
+        return np.array([self._fold_of.get(content, NEW) for content in _contents(X)])
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the embedding's features.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the columns of X, where it is a matrix.
+
+        Returns
+        -------
+        names : ndarray of shape (n_features_out_,) of str
+        """
+        check_is_fitted(self, "embedding_")
+        names: NDArray[np.object_] = self.embedding_.get_feature_names_out(input_features)
+        return names
+
+    def _split(self, labels: NDArray[Any], groups: ArrayLike | None) -> Ints:
+        """Return the fold (n,) of each object."""
+        count = len(labels)
+        if isinstance(self.cv, int) and groups is not None:
+            splitter: Any = StratifiedGroupKFold(check_int(self.cv, "cv", "CrossFit", 2))
+        else:
+            splitter = check_cv(self.cv, labels, classifier=True)
+        folds, times = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        for fold, (_, test) in enumerate(splitter.split(np.zeros(count), labels, groups)):
+            folds[test] = fold
+            times[test] += 1
+        wrong = np.flatnonzero(times != 1)
+        if len(wrong):
+            raise ValueError(
+                f"CrossFit: every object must be in exactly one test part of 'cv'. Object {wrong[0]} is in "
+                f"{times[wrong[0]]}; use folds, such as StratifiedKFold or GroupKFold."
+            )
+        return np.unique(folds, return_inverse=True)[1]
+
+    def _fit_without(self, fold: int, embedding: Any, X: Any, labels: NDArray[Any]) -> Any:
+        """Return the embedding fitted without a fold."""
+        rows = np.flatnonzero(self.folds_ != fold)
+        lost = np.setdiff1d(self.classes_, labels[rows])
+        if len(lost):
+            raise ValueError(
+                f"CrossFit: there are no objects of class {lost.tolist()[0]!r} outside of fold {fold}, and "
+                f"{np.sum(labels == lost[0])} in all. Take stratified folds, or leave the class out."
+            )
+        return clone(embedding).fit(_take(X, rows), labels[rows])
+
+    def _check_features(self, X: Any) -> None:
+        """Refuse folds whose features are not those of the full fit, and count these."""
+        first = _take(X, np.arange(1))
+        named = hasattr(self.embedding_, "get_feature_names_out")
+        features = [
+            embedding.get_feature_names_out().tolist() if named else embedding.transform(first).shape[1]
+            for embedding in (self.embedding_, *self.fold_embeddings_)
+        ]
+        for fold, own in enumerate(features[1:]):
+            if own != features[0]:
+                got = f"{len(own)} and {len(features[0])} features" if named else f"{own} and {features[0]} features"
+                raise ValueError(
+                    f"CrossFit: the features of fold {fold} and those of all objects differ ({got}). Fix what is "
+                    "inferred from the training objects, e.g. give the alphabet=, and keep all features."
+                )
+        self.n_features_out_ = len(features[0]) if named else features[0]
+
+    def _embed(self, X: Any, folds: Ints) -> Any:
+        """Return the features (n, n_features_out_) of objects by the embedding of their fold."""
+        present = np.unique(folds)
+        if len(present) <= 1:
+            return self._of_fold(present[0] if len(present) else NEW).transform(X)
+        rows = [np.flatnonzero(folds == fold) for fold in present]
+        parts = [self._of_fold(fold).transform(_take(X, own)) for fold, own in zip(present, rows)]
+        back = np.argsort(np.concatenate(rows))
+        return (sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts))[back]
+
+    def _of_fold(self, fold: int) -> Any:
+        """Return the embedding that has not seen a fold, or that for new objects."""
+        return self.embedding_ if fold == NEW else self.fold_embeddings_[fold]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.embedding).input_tags
+        tags.target_tags.required = True
+        return tags
+
+
+def _with_alphabets(embedding: Any, X: Any) -> Any:
+    """Return an embedding whose class models, if it is log-odds or a union of such, know the symbols of all objects."""
+    if isinstance(embedding, FeatureUnion):
+        parts = [(name, _with_alphabets(part, X)) for name, part in embedding.transformer_list]
+        return embedding.set_params(transformer_list=parts)
+    if isinstance(embedding, ModelLogOdds) and getattr(embedding.estimator, "alphabet", X) is None:
+        return embedding.set_params(estimator=embedding.estimator.resolve(X))
+    return embedding
+
+
+def _contents(X: Any) -> list[str]:
+    """Return a digest of the content of every object, whatever others there are."""
+    if sparse.issparse(X):
+        table = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+        table.sum_duplicates()
+        table.eliminate_zeros()
+        return object_digests(Packed(table, np.arange(table.shape[0] + 1)))
+    if kind_of(X, "CrossFit", ask=False) == "series":
+        return object_digests(pack_series(X, "CrossFit"))
+    if isinstance(X, Packed):
+        return object_digests(X)
+    symbols, offsets = flatten_symbols(X, "CrossFit")
+    return [make_key(symbols[start:stop]) for start, stop in itertools.pairwise(offsets.tolist())]
+
+
+def _take(X: Any, rows: Ints) -> Any:
+    """Return some objects of a list, rows of a matrix or a data frame, or packed objects."""
+    if isinstance(X, Packed):
+        return X.take(rows)
+    return _safe_indexing(X if hasattr(X, "__getitem__") else np.asarray(X), rows)

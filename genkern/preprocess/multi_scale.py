@@ -1,0 +1,207 @@
+"""One embedding on windows of many widths."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from genkern.data.objects import Packed, handed_on, pack_series, remember_width
+from genkern.features.base import ObjectTransformer
+from genkern.preprocess.windows import Windows
+from genkern.validation import Floats, carried, check_int, one_warning_each
+
+WIDTHS = (1, 3, 5, 9, 17, 33, 65, 129)
+
+
+class MultiScale(ObjectTransformer):
+    r"""Embed the windows of series at several widths, each as it is and normalised, and put the features side by side.
+
+    .. math:: \phi(x) = \big(\phi_{wv}(\mathrm{Windows}_{wv}(x))\big)_{w, v}, \qquad
+       \langle \phi(x), \phi(x') \rangle = \sum_{w, v} k_{wv}(x, x')
+
+    a sum of kernels: what is to be seen at some scale is seen, and no scale need be chosen.
+
+    Parameters
+    ----------
+    embedding : transformer
+        Of lists of series to features, such as ``FisherScore(MixtureEstimator(32))``; a clone is fitted to the windows
+        of each kind. Several embeddings are several ``MultiScale`` in a ``sklearn.pipeline.FeatureUnion``.
+    widths : "auto" or sequence of ints, default="auto"
+        "auto" is 1, 3, 5, 9, 17, 33, 65, 129, up to a third of the median length of the training series.
+    normalize : sequence of bool, default=(False, True)
+        The versions of the windows, as in ``Windows``. Width 1 has only one.
+    n_dct, circular, stride : see Windows
+        Here the default of ``stride`` is "auto".
+    n_jobs : int, optional
+        Threads, over kinds of windows.
+
+    Attributes
+    ----------
+    parts_ : dict of str to Pipeline
+        The fitted steps "windows" and "embedding" of each kind: "w1", "w3", "w3_normalized", ...
+    blocks_ : dict of str to slice
+        The features of each kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from genkern import FisherScore, GaussianEstimator, MultiScale
+    >>> X = [np.sin(np.arange(length) / 3.0) for length in (20, 30, 25)]
+    >>> scales = MultiScale(FisherScore(GaussianEstimator())).fit(X)
+    >>> list(scales.parts_), scales.transform(X).shape
+    (['w1', 'w3', 'w3_normalized', 'w5', 'w5_normalized'], (3, 34))
+    >>> str(scales.get_feature_names_out()[2])
+    'w3__mean[0]'
+    """
+
+    _fitted = "parts_"
+
+    def __init__(
+        self,
+        embedding: Any,
+        widths: Any = "auto",
+        normalize: Any = (False, True),
+        n_dct: int | None = None,
+        circular: bool = False,
+        stride: int | str = "auto",
+        n_jobs: int | None = None,
+    ):
+        self.embedding = embedding
+        self.widths = widths
+        self.normalize = normalize
+        self.n_dct = n_dct
+        self.circular = circular
+        self.stride = stride
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the embedding to windows of every kind.
+
+        Parameters
+        ----------
+        X : list of n series, or 2-D array of univariate series
+        y : array-like of shape (n,), optional
+            Labels, for embeddings that need them.
+
+        Returns
+        -------
+        self
+        """
+        self.fit_transform(X, y)
+        return self
+
+    @one_warning_each()
+    def fit_transform(self, X: Any, y: Any = None) -> Floats:
+        """Fit the embedding to windows of every kind, and return the features of the same series.
+
+        Parameters
+        ----------
+        X : list of n series, or 2-D array of univariate series
+        y : array-like of shape (n,), optional
+            Labels, for embeddings that need them.
+
+        Returns
+        -------
+        features : ndarray of shape (n, n_features_out)
+        """
+        remember_width(self, X, reset=True)
+        packed = pack_series(X, "MultiScale")
+        parts = self._parts(float(np.median(packed.lengths)))
+        features = self._run(_fit_transform, parts, _as_list(X, packed), y)
+        ends = np.cumsum([0, *(block.shape[1] for block in features)]).tolist()
+        self.blocks_ = {name: slice(*bounds) for name, bounds in zip(parts, pairwise(ends))}
+        self.parts_, self.n_channels_ = parts, packed.values.shape[1]
+        return np.concatenate(features, axis=1)
+
+    @one_warning_each()
+    def transform(self, X: Any) -> Floats:
+        """Return the features of all kinds of windows, side by side.
+
+        Parameters
+        ----------
+        X : list of n series, or 2-D array of univariate series
+
+        Returns
+        -------
+        features : ndarray of shape (n, n_features_out)
+        """
+        self._ready(X)
+        packed = pack_series(X, "MultiScale", n_channels=self.n_channels_)
+        return np.concatenate(self._run(_transform, self.parts_, _as_list(X, packed)), axis=1)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the embedding's features, each after the kind of window.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        names : ndarray of shape (n_features_out,) of str
+        """
+        check_is_fitted(self, "parts_")
+        names = [f"{kind}__{name}" for kind, part in self.parts_.items() for name in part[-1].get_feature_names_out()]
+        return np.array(names, dtype=object)
+
+    def _parts(self, length: float) -> dict[str, Pipeline]:
+        """Return unfitted pipelines by kind of window, for series of this median length."""
+        widths, versions = self.widths, tuple(np.atleast_1d(np.asarray(self.normalize, dtype=object)))
+        if isinstance(widths, str) and widths == "auto":
+            widths = [width for width in WIDTHS if width == 1 or 3 * width <= length]
+        widths = [check_int(width, "widths", "MultiScale (if not 'auto')", 1) for width in widths]
+        if not versions or not set(versions) <= {False, True}:
+            raise ValueError(
+                "The 'normalize' parameter of MultiScale must hold the versions wanted: (False,), (True,) or both. "
+                f"Got {self.normalize!r} instead."
+            )
+        plain = Windows(n_dct=self.n_dct, circular=self.circular, stride=self.stride)
+        kinds = [(width, version) for width in widths for version in versions if width > 1 or version == versions[0]]
+        return {
+            f"w{width}{'_normalized' if version and width > 1 else ''}": Pipeline(
+                [
+                    ("windows", clone(plain).set_params(widths=width, normalize=version)),
+                    ("embedding", clone(self.embedding)),
+                ]
+            )
+            for width, version in kinds
+        }
+
+    def _run(self, work: Any, parts: dict[str, Pipeline], *given: Any) -> list[Floats]:
+        """Return the outcome of the work on every part."""
+        first, *others = parts.values()
+        # The first goes ahead, and it alone, since threads must not load or compile code at the same time.
+        block = work(first, *given)
+        tasks = (delayed(carried(work))(part, *given) for part in others)
+        return [block, *Parallel(n_jobs=self.n_jobs, require="sharedmem")(tasks)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.embedding)
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.target_tags.required = inner.target_tags.required
+        return tags
+
+
+def _as_list(X: Any, packed: Packed) -> list[Any]:
+    """Return X itself if it is a list, whose encoding the call under way remembers, else the packed series as one."""
+    return X if type(X) is list else handed_on(packed)
+
+
+def _fit_transform(part: Pipeline, series: Any, y: Any) -> Floats:
+    """Fit a pipeline in place; return its features (n, p)."""
+    return np.asarray(part.fit_transform(series, y), np.float64)
+
+
+def _transform(part: Pipeline, series: Any) -> Floats:
+    """Return the features (n, p) of a pipeline."""
+    return np.asarray(part.transform(series), np.float64)

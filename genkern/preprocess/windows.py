@@ -1,0 +1,258 @@
+"""Delay windows: a series as the series of what its windows look like."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import dct
+from sklearn.utils.validation import check_is_fitted
+
+from genkern.core.arrays.windows import Places, describe_windows
+from genkern.data.intake import offsets_of
+from genkern.data.objects import Packed, handed_on, pack_series
+from genkern.features.base import ObjectTransformer
+from genkern.preprocess.scaling import deviations, largest
+from genkern.validation import Floats, begin_fit, check_bool, check_int
+
+FLOOR = 0.1  # part of a channel's standard deviation that is added to that of a window
+
+
+class Windows(ObjectTransformer):
+    r"""Describe the window around each position of a series by its mean and its slowest waves.
+
+    .. math:: \bar x_t = \frac1w \sum_{|j| \le h} x_{t+j}, \qquad
+       c_{tk} = \sqrt{\tfrac2w} \sum_{j=-h}^{h} (x_{t+j} - \bar x_t) \cos\frac{\pi k (j + h + \frac12)}{w},
+       \quad k = 1, \dots, q, \quad w = 2h + 1
+
+    for every channel: the discrete cosine transform (orthonormal, type II) of the window without its mean. With w = 3
+    the first coefficient is the difference :math:`(x_{t-1} - x_{t+1}) / \sqrt2`, the "delta" of speech recognition, and
+    the second is that of second order. A model of such a series sees more than one point at a time.
+
+    Parameters
+    ----------
+    widths : int or sequence of ints, default=(1,)
+        Odd numbers of positions. Several widths stand side by side, as channels. Width 1 is the value itself.
+    n_dct : int, optional
+        The number q of coefficients per channel, never more than w - 1. The default is max(2, ⌈8/d⌉) for series of d
+        channels.
+    normalize : bool, default=False
+        Divide coefficients by the standard deviation of the window plus a tenth of that of the channel (over all
+        training series): the shape of a window without its size. Means stay.
+    circular : bool, default=False
+        Whether a series is closed, as a contour is, so that windows go on at its other end. Otherwise the first and the
+        last value are repeated.
+    stride : int or "auto", default=1
+        Windows are centred at positions 0, s, 2s, ... "auto" is the integer part of max(1, min(w/8, T/50)) for a series
+        of length T and the narrowest window.
+    standardize : bool, default=True
+        Bring every output channel to mean zero and variance one over the windows of the training series. (Series are
+        not standardised one by one: their level is information.)
+
+    Attributes
+    ----------
+    spread_ : ndarray of shape (d,)
+        Standard deviation of each channel of the training series.
+    mean_, scale_ : ndarray of shape (n_channels_out,)
+        What is subtracted, and what is then divided by; zeros and ones without ``standardize``. Channels that never
+        change are divided by the size of the series' values.
+
+    Notes
+    -----
+    Missing entries (NaN) are left out, and the sums over the others count in proportion. Where fewer than half of a
+    window's entries in a channel are there, its mean and coefficients are NaN, and models integrate them out.
+
+    A coefficient of a normalised window stays the same if the window is shifted and, but for the tenth, if it is
+    stretched.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from genkern import Windows
+    >>> windows = Windows(widths=3, n_dct=1, standardize=False).fit([[0.0, 1.0, 4.0, 9.0]])
+    >>> windows.transform([[0.0, 1.0, 4.0, 9.0]])[0].round(3)
+    array([[ 0.333, -0.707],
+           [ 1.667, -2.828],
+           [ 4.667, -5.657],
+           [ 7.333, -3.536]])
+    >>> windows.get_feature_names_out()
+    array(['x0_w3_mean', 'x0_w3_dct1'], dtype=object)
+    """
+
+    _fitted = "scale_"
+    _inputs: ClassVar[dict[str, bool]] = {"allow_nan": True}
+
+    def __init__(
+        self,
+        widths: Any = (1,),
+        n_dct: int | None = None,
+        normalize: bool = False,
+        circular: bool = False,
+        stride: int | str = 1,
+        standardize: bool = True,
+    ):
+        self.widths = widths
+        self.n_dct = n_dct
+        self.normalize = normalize
+        self.circular = circular
+        self.stride = stride
+        self.standardize = standardize
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the spread of the channels and the statistics of their windows.
+
+        Parameters
+        ----------
+        X : list of n series, or 2-D array of univariate series
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        self._learn(X, y)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> list[Floats]:
+        """Fit, and return the windows of the same series.
+
+        Parameters
+        ----------
+        X : list of n series, or 2-D array of univariate series
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        windows : list of n ndarrays of shape (number of positions, n_channels_out)
+        """
+        return self._standardized(self._learn(X, y))
+
+    def transform(self, X: Any) -> list[Floats]:
+        """Return the series of windows.
+
+        Parameters
+        ----------
+        X : list of n series, or 2-D array of univariate series
+
+        Returns
+        -------
+        windows : list of n ndarrays of shape (number of positions, n_channels_out)
+        """
+        self._ready(X)
+        return self._standardized(self._describe(pack_series(X, "Windows", n_channels=len(self.spread_))))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the channels of the windows.
+
+        Parameters
+        ----------
+        input_features : sequence of d names, optional
+            Names of the channels of the series; the default is x0, x1, ...
+
+        Returns
+        -------
+        names : ndarray of shape (n_channels_out,) of str
+        """
+        check_is_fitted(self, "spread_")
+        d = len(self.spread_)
+        channels = [f"x{c}" for c in range(d)] if input_features is None else list(input_features)
+        if len(channels) != d:
+            raise ValueError(f"Windows: 'input_features' must name {d} channels. Got {len(channels)} names.")
+        names = [
+            f"{channel}_w{width}_{what}"
+            for width in self._widths()
+            for channel in channels
+            for what in ["mean", *(f"dct{k + 1}" for k in range(self._count(width, d)))]
+        ]
+        return np.array(names, dtype=object)
+
+    def reads(self, length: int) -> list[NDArray[np.int64]]:
+        """Return the positions (S, w) of a series that each of its S windows reads, for every width w.
+
+        Parameters
+        ----------
+        length : int
+            Number of positions of the series.
+        """
+        widths = self._widths()
+        centres = np.arange(0, length, int(self._strides(np.array([length]), min(widths))[0]))
+        places = [centres[:, None] + np.arange(width) - width // 2 for width in widths]
+        return [place % length if self.circular else np.clip(place, 0, length - 1) for place in places]
+
+    def _learn(self, X: Any, y: Any) -> Packed:
+        """Set the fitted attributes; return the windows as they are."""
+        self._widths()
+        for name in ("normalize", "circular", "standardize"):
+            check_bool(getattr(self, name), name, "Windows")
+        begin_fit(self, X, y)
+        packed = pack_series(X, "Windows")
+        sizes = largest(packed.values)
+        self.spread_ = deviations(packed.values, sizes)
+        raw = self._describe(packed)
+        self.mean_, self.scale_ = np.zeros(raw.values.shape[1]), np.ones(raw.values.shape[1])
+        if self.standardize:
+            self._refuse_unseen(raw.values)
+            waves = sizes / self.spread_ if self.normalize else sizes
+            counts = [self._count(width, len(sizes)) for width in self._widths()]
+            sizes = np.concatenate([np.column_stack([sizes, *[waves] * count]).ravel() for count in counts])
+            self.mean_, self.scale_ = np.nanmean(raw.values, axis=0), deviations(raw.values, sizes)
+        return raw
+
+    def _describe(self, packed: Packed) -> Packed:
+        """Return the windows of packed series, not standardised."""
+        widths, d = self._widths(), packed.values.shape[1]
+        strides = self._strides(packed.lengths, min(widths))
+        places = Places(packed.offsets, offsets_of(-(-packed.lengths // strides)), strides, bool(self.circular))
+        floors = FLOOR * self.spread_ if self.normalize else None
+        parts = [describe_windows(packed.values, places, _waves(w, self._count(w, d)), floors) for w in widths]
+        return Packed(np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1), places.starts)
+
+    def _standardized(self, raw: Packed) -> list[Floats]:
+        """Return the windows by series, standardised."""
+        return handed_on(raw._replace(values=(raw.values - self.mean_) / self.scale_))
+
+    def _widths(self) -> list[int]:
+        """Return the widths as a list, checking all parameters."""
+        widths = np.atleast_1d(np.asarray(self.widths, dtype=object))
+        if widths.ndim != 1 or not len(widths):
+            raise ValueError(f"The 'widths' parameter of Windows must be an odd int or several. Got {self.widths!r}.")
+        checked = [check_int(width, "widths", "Windows", 1) for width in widths]
+        even = [width for width in checked if width % 2 == 0]
+        if even:
+            raise ValueError(
+                f"The 'widths' parameter of Windows must hold odd ints, as a window has its position in the middle. "
+                f"Got {even[0]}; use {even[0] - 1} or {even[0] + 1}."
+            )
+        if self.n_dct is not None:
+            check_int(self.n_dct, "n_dct", "Windows", 0)
+        if self.stride != "auto":
+            check_int(self.stride, "stride", "Windows (if not 'auto')", 1)
+        return checked
+
+    def _count(self, width: int, d: int) -> int:
+        """Return the number of coefficients for a width and d channels."""
+        return min(max(2, math.ceil(8 / d)) if self.n_dct is None else int(self.n_dct), width - 1)
+
+    def _strides(self, lengths: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+        """Return the stride (n,) for each series."""
+        if self.stride == "auto":
+            return np.maximum(1, np.minimum(width // 8, lengths // 50))
+        return np.full(len(lengths), self.stride, np.int64)
+
+    def _refuse_unseen(self, values: Floats) -> None:
+        """Raise if nothing is known of an output channel."""
+        unseen = np.flatnonzero(np.isnan(values).all(axis=0))
+        if len(unseen):
+            raise ValueError(
+                f"Windows: {self.get_feature_names_out()[unseen[0]]} is missing everywhere, as no window has half of "
+                "its entries. Leave the channel out, or fill the gaps of the series."
+            )
+
+
+def _waves(width: int, count: int) -> Floats:
+    """Return the orthonormal cosines (w, q) of one to ``count`` half periods."""
+    return np.ascontiguousarray(dct(np.eye(width), norm="ortho", axis=1)[:, 1 : 1 + count])
