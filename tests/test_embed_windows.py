@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from scipy.fft import dct
 from sklearn.pipeline import FeatureUnion
 
-from genkern import FisherScore, GaussianEstimator, MixtureEstimator, MultiScale, Windows
-from genkern.embed import StateSpace
+from genkern import FisherScore, GaussianEstimator, MixtureEstimator, MultiScale, StateSpace, Windows
 
 
 def series(seed=0, lengths=(1, 7, 30, 18), d=2):

@@ -4,19 +4,20 @@ import numpy as np
 import pytest
 
 from genkern import (
+    CentreSeries,
     FisherScore,
     FitEach,
     HMMEstimator,
     ModelLogOdds,
     MultiScale,
     PlugInClassifier,
+    ScaleSeries,
     StateSpace,
     TopScore,
     Windows,
 )
 from genkern.data import objects
 from genkern.data.objects import pack_points, pack_series, pack_symbols
-from genkern.embed import CentreSeries, ScaleSeries
 from genkern.features.posteriors import Posteriors
 from genkern.models.families.gaussian_estimator import GaussianEstimator
 from genkern.recipes import fisher_svm, product_svm, series, symbols

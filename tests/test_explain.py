@@ -53,6 +53,7 @@ from genkern import (
     PowerMap,
     Recode,
     RegionSpectrum,
+    ScaleSeries,
     SiteEstimator,
     SiteModel,
     Spectrum,
@@ -66,7 +67,6 @@ from genkern import (
 )
 from genkern.core.hmm.positions import position_gradients
 from genkern.datasets import load_splice_junctions
-from genkern.embed import ScaleSeries
 from genkern.features.fisher import LENGTH_POWER
 from genkern.features.positions import as_vector
 from genkern.models.markov import positions as markov_positions

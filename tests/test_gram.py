@@ -18,8 +18,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from genkern import FitEach
 from genkern.data.representations import Representations
-from genkern.embed import FitEach
 from genkern.kernels import (
     RBF,
     Diffusion,

@@ -35,6 +35,7 @@ from genkern import (
     Posteriors,
     Recode,
     RegionSpectrum,
+    ScaleSeries,
     SiteEstimator,
     Spectrum,
     StateSpace,
@@ -46,7 +47,6 @@ from genkern import (
 )
 from genkern.data.inspection import FEW, SMALL
 from genkern.data.objects import infer_alphabet, kind_of, pack_points, pack_series, pack_symbols
-from genkern.embed import ScaleSeries
 
 # --- a y that nothing uses
 

@@ -7,9 +7,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 
-from genkern import CategoricalEstimator, Store, Windows, recipes
+from genkern import CategoricalEstimator, CentreSeries, ScaleSeries, Store, Windows, recipes
 from genkern.datasets import load_japanese_vowels
-from genkern.embed import CentreSeries, ScaleSeries
 from genkern.recipes import fisher_svm, meanmap_svm, product_svm, spectrum_svm
 
 RECIPES = {

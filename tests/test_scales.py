@@ -14,12 +14,12 @@ from genkern import (
     CharacteristicFeatures,
     GaussianEstimator,
     Linear,
+    ScaleSeries,
     Standardize,
     UnitTrace,
     check_objects,
 )
 from genkern.data.representations import Representations
-from genkern.embed import ScaleSeries
 from genkern.validation import check_sizes
 
 SCALES = [1e-300, 1e-200, 1e-160, 1e160, 1e200, 1e300]

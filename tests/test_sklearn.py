@@ -72,6 +72,7 @@ from genkern import (
     ProposalFeatures,
     Recode,
     RegionSpectrum,
+    ScaleSeries,
     SiteEstimator,
     Spectrum,
     Standardize,
@@ -85,7 +86,6 @@ from genkern import (
     VonMisesEstimator,
     Windows,
 )
-from genkern.embed import ScaleSeries
 
 MODELS = "returns models, which cannot be subtracted or have a shape"
 VIEWS = "returns several views of each object, which cannot be subtracted"

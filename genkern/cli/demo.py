@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 from genkern import __version__, plots, recipes
 from genkern.core.jit import first_use
 from genkern.datasets import Dataset, load_japanese_vowels, load_splice_junctions
-from genkern.embed import FisherScore
+from genkern.features.fisher import FisherScore
 from genkern.kernels import Linear, Polynomial
 from genkern.kernels.gram import Gram
 from genkern.learn import PlugInClassifier

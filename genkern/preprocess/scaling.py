@@ -37,7 +37,7 @@ class ScaleSeries(ObjectTransformer):
 
     Examples
     --------
-    >>> from genkern.embed import ScaleSeries
+    >>> from genkern import ScaleSeries
     >>> ScaleSeries().fit_transform([[0.0, 70.0], [40.0, 100.0, -30.0]])[0].ravel()
     array([0.        , 1.49786172])
     """

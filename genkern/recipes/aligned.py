@@ -10,8 +10,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from genkern.embed import CrossFit, ModelLogOdds, PositionalSpectrum, PowerMap, RegionSpectrum
+from genkern.features.model_log_odds import ModelLogOdds
+from genkern.features.positional import PositionalSpectrum, RegionSpectrum
 from genkern.models.markov.estimator import PositionalChainEstimator
+from genkern.preprocess.cross_fit import CrossFit
+from genkern.preprocess.maps import PowerMap
 from genkern.recipes.recipe import Recipe
 
 CS = (0.003, 0.005, 0.01, 0.02, 0.03, 0.1)

@@ -7,11 +7,16 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from genkern.embed import BlockNormalizer, CentreSeries, Channels, FisherScore, MultiScale, Turns
+from genkern.features.fisher import FisherScore
 from genkern.learn import KernelRidgeClassifierCV
 from genkern.models.families.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm.estimator import HMMEstimator
 from genkern.models.mixture.estimator import MixtureEstimator
+from genkern.preprocess.block_normalizer import BlockNormalizer
+from genkern.preprocess.channels import Channels
+from genkern.preprocess.multi_scale import MultiScale
+from genkern.preprocess.scaling import CentreSeries
+from genkern.preprocess.turns import Turns
 from genkern.recipes.recipe import Recipe
 
 STEPS = 20  # of EM

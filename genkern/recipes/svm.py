@@ -10,10 +10,14 @@ from sklearn.preprocessing import Normalizer
 from sklearn.svm import SVC, LinearSVC
 
 from genkern.data.store import Store
-from genkern.embed import FisherScore, FitEach, PowerMap, ScaleSeries, Spectrum
+from genkern.features.fisher import FisherScore
+from genkern.features.fit_each import FitEach
+from genkern.features.spectrum import Spectrum
 from genkern.kernels import Kernel, MeanMap, ProbabilityProduct
 from genkern.kernels.gram import Gram
 from genkern.models.hmm.estimator import HMMEstimator
+from genkern.preprocess.maps import PowerMap
+from genkern.preprocess.scaling import ScaleSeries
 from genkern.recipes.recipe import Recipe
 
 LENGTH = 10  # observations compared by kernels between sequence models, as in the papers

@@ -14,25 +14,22 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from genkern.embed import (
-    BlockNormalizer,
-    Channels,
-    CrossFit,
-    FisherScore,
-    ModelLogOdds,
-    MultiScale,
-    PowerMap,
-    Recode,
-    Spectrum,
-    UnitTrace,
-    Windows,
-)
+from genkern.features.fisher import FisherScore
+from genkern.features.model_log_odds import ModelLogOdds
+from genkern.features.spectrum import Spectrum
 from genkern.kernels import RBF
 from genkern.learn import KernelRidgeClassifierCV
 from genkern.models.families.gaussian_estimator import GaussianEstimator
 from genkern.models.markov.estimator import MarkovChainEstimator, PeriodicChainEstimator
 from genkern.models.mixture.estimator import MixtureEstimator
-from genkern.preprocess.recode import reduced_alphabet
+from genkern.preprocess.block_normalizer import BlockNormalizer
+from genkern.preprocess.channels import Channels
+from genkern.preprocess.cross_fit import CrossFit
+from genkern.preprocess.maps import PowerMap
+from genkern.preprocess.multi_scale import MultiScale
+from genkern.preprocess.recode import Recode, reduced_alphabet
+from genkern.preprocess.unit_trace import UnitTrace
+from genkern.preprocess.windows import Windows
 from genkern.recipes.recipe import Recipe
 from genkern.recipes.series import BLOCKS, STEPS
 from genkern.validation import Floats, check_bool

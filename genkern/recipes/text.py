@@ -12,7 +12,7 @@ from sklearn.preprocessing import Normalizer
 from sklearn.svm import LinearSVC
 
 from genkern.data.coding import is_gap
-from genkern.embed import LogOddsWeights
+from genkern.features.log_odds import LogOddsWeights
 from genkern.recipes.recipe import Recipe
 from genkern.validation import warn
 
