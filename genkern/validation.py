@@ -221,7 +221,8 @@ def refuse_unused(y: Any, X: Any, who: str) -> None:
         if _are_paths(X, y):
             raise ValueError(
                 f"{who}: y holds one sequence per object, as long as the object, as paths of states do, but nothing "
-                "here uses y: hidden states are found by the fit. Leave y out, or pass one label per object."
+                "here uses y: hidden states are found by the fit. Leave y out, or pass one label per object; "
+                "HMMEstimator takes known states as fit(X, states=...)."
             )
         return
     given = np.asarray(y) if np.ndim(y[0] if isinstance(y, list | tuple) and count else y) <= 1 else np.empty(0)
@@ -233,7 +234,10 @@ def refuse_unused(y: Any, X: Any, who: str) -> None:
         )
     what = "one entry per object is expected"
     if count == _n_positions(X):
-        what = "it has one entry per position, as paths of states have, but hidden states are found by the fit"
+        what = (
+            "it has one entry per position, as paths of states have, but hidden states are found by the fit "
+            "(HMMEstimator takes known ones as fit(X, states=[...]), one array per object)"
+        )
     raise ValueError(
         f"{who}: Found input variables with inconsistent numbers of samples: {[n, count]}. Nothing here uses y, and "
         f"{what}. Leave y out, or pass one label per object."
