@@ -113,7 +113,7 @@ def splice_task(fast: bool, n_jobs: int) -> Task:
         ]
     )
     linear = recipes.fisher_svm(n_jobs=n_jobs).set_params(fisher__estimator=aligned)
-    # Models that find little to hold on to creep for thousands of steps; a looser end changes nothing here.
+    # Models that find little to hold on to creep for thousands of steps; a looser end changes these errors little.
     few = HMMEstimator(4, tol=1e-4, random_state=0, n_jobs=n_jobs)
     contenders = [
         Contender(blind, "plug-in HMM, 4 states", PlugInClassifier(few)),
