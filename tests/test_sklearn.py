@@ -211,7 +211,8 @@ CASES = {
         expected={"check_classifiers_train": LISTS},
     ),
     "EqualErrorClassifier": Case(
-        lambda: EqualErrorClassifier(PlugInClassifier(GaussianEstimator())),
+        # A check of the oldest scikit-learn that is allowed has a class of four members, too few for five folds.
+        lambda: EqualErrorClassifier(PlugInClassifier(GaussianEstimator()), cv=3),
         (),
         expected={"check_classifiers_train": LISTS},
     ),
