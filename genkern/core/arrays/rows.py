@@ -34,6 +34,8 @@ def log_pseudocounts(theta: Floats, pseudocount: float, axes: int = 1) -> Floats
     This is the log prior, up to a constant, under which ``expected_rows`` is the mode: a Dirichlet law on what the rows
     allow.
     """
+    if pseudocount == 0.0:
+        return np.zeros(theta.shape[: theta.ndim - axes])
     logs = np.log(theta, out=np.zeros(theta.shape), where=theta > 0.0)
     total: Floats = pseudocount * logs.sum(axis=tuple(range(-axes, 0)))
     return total
