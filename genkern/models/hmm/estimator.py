@@ -73,7 +73,7 @@ class HMMEstimator(EMEstimator):
         Variance floor of Gaussian emissions given by name, in squared units of the data; the default is theirs, none.
     relative_floor : float, optional
         Their floor in units of the variance of each channel: over all sequences in ``fit``, over each one in
-        ``fit_each``. The default is theirs, 1e-3.
+        ``fit_each``. The default is theirs, 1e-4.
     zeta : float, default=0.1
         Parameters per observation in the "auto" rule.
     max_states : int, default=20
