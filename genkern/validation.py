@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Code = TypeVar("Code")
+Made = TypeVar("Made")
 
 RENORMALISE = 1e-12  # rows of probabilities closer to one than this are kept to the last bit
 REFUSE = 1e-6  # rows further from one than this are an error, not a rounding
@@ -26,21 +27,24 @@ _said: ContextVar[set[Hashable] | None] = ContextVar("_said", default=None)  # w
 _saying = Lock()
 _encoded: ContextVar[list[Any] | None] = ContextVar("_encoded", default=None)  # the last objects that it has encoded
 ENCODED = 2  # lists of objects that are remembered: what came in, and what a step has made of it
+_made: ContextVar[list[Any] | None] = ContextVar("_made", default=None)  # what steps have made of objects, with sizes
+MADE = 1 << 28  # bytes of it that are remembered
 
 
 @contextmanager
 def one_warning_each() -> Iterator[None]:
     """Let `warn` say a thing once inside, in this thread and those that `carried` work goes to; see `encoded_once` too.
 
-    scikit-learn's loops make Python forget its own list.
+    scikit-learn's loops make Python forget its own list. See `made_once`, too.
     """
-    tokens = (_said.set(set()), _encoded.set([])) if _said.get() is None else None
+    tokens = (_said.set(set()), _encoded.set([]), _made.set([])) if _said.get() is None else None
     try:
         yield
     finally:
         if tokens is not None:
             _said.reset(tokens[0])
             _encoded.reset(tokens[1])
+            _made.reset(tokens[2])
 
 
 def encoded_once(X: Any, setting: Hashable, encode: Callable[[], Code], spelt: Callable[[Any], Hashable]) -> Code:
@@ -66,6 +70,25 @@ def remember_encoded(X: Any, settings: Iterable[Hashable], packed: Any) -> None:
     known = _encoded.get()
     if known is not None:
         known[:] = [*known[1 - ENCODED :], (X, tuple(settings), packed)]
+
+
+def made_once(X: Any, setting: Hashable, make: Callable[[], Made], size: Callable[[Made], int]) -> Made:
+    """Return what a step makes of objects, which the call under way does once for X itself and a setting.
+
+    What is above the limit, by its size in bytes, is made again whenever it is asked for.
+    """
+    known = _made.get()
+    if known is None:
+        return make()
+    for given, own, found, _ in list(known):
+        if given is X and own == setting:
+            made: Made = found
+            return made
+    made = make()
+    held = size(made)
+    if held + sum(entry[3] for entry in list(known)) <= MADE:
+        known.append((X, setting, made, held))
+    return made
 
 
 def carried(work: Callable[..., Any]) -> Callable[..., Any]:
@@ -214,7 +237,7 @@ def begin_fit(estimator: Any, X: Any, y: Any) -> None:
 
 def refuse_unused(y: Any, X: Any, who: str) -> None:
     """Raise for a y that nothing uses unless it may be labels, one per object: lengths, paths, or of another size."""
-    n, count = _n_objects(X), _n_objects(y)
+    n, count = n_objects(X), n_objects(y)
     if y is None or n is None or count is None:
         return
     if count == n:
@@ -244,7 +267,7 @@ def refuse_unused(y: Any, X: Any, who: str) -> None:
     )
 
 
-def _n_objects(X: Any) -> int | None:
+def n_objects(X: Any) -> int | None:
     """Return the number of objects in X, None if it does not tell."""
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple):

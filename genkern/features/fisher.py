@@ -14,7 +14,7 @@ from genkern.data.objects import Packed, remember_width
 from genkern.features.base import Embedding
 from genkern.features.class_models import fit_models
 from genkern.features.enumeration import exact_scores
-from genkern.features.score_blocks import layout_of, scores_from, scores_of
+from genkern.features.score_blocks import layout_of, names_of, scores_from, scores_of
 from genkern.features.streaming import blas, stream
 from genkern.features.whitening import Root, Roots, inverse_scale, moment_root, restrict, root_of, whitener_of
 from genkern.models.base import COORDINATES
@@ -187,7 +187,7 @@ class FisherScore(Embedding):
 
     def _names_out(self) -> Any:
         """Return the names of parameters, and ``occupancy[state]`` for visits."""
-        return np.array(self._layout.names, dtype=object)[self._layout.source]
+        return np.array(names_of(self.model_), dtype=object)[self._layout.source]
 
     def _check_options(self) -> None:
         check_option(self.information, INFORMATION, "information", "FisherScore")
@@ -215,7 +215,7 @@ class FisherScore(Embedding):
             with blas().limit(limits=1, user_api="blas"):
                 return [(own, self._root_of_scores(packed, own)), *visits]
         pairs = self.model_.information(packed.lengths, self.coordinates)
-        kept = restrict(pairs, source, len(self._layout.names))
+        kept = restrict(pairs, source, self._layout.total)
         if self.information == "diagonal":
             return [*((index, inverse_scale(block.diagonal())) for index, block in kept), *visits]
         return [*((index, root_of(block, RCOND_EXACT)) for index, block in kept), *visits]
@@ -238,7 +238,7 @@ class FisherScore(Embedding):
             return scores / block.lengths[:, None] ** power if power else scores
 
         power = LENGTH_POWER[self.length_norm]
-        return stream(work, packed, len(self._layout.names), self.n_jobs)
+        return stream(work, packed, self._layout.total, self.n_jobs)
 
     def position_features(self, X: Any) -> Any:
         """Return what each position of one object adds to its features, a sparse array (T, p).

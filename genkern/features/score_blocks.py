@@ -22,15 +22,15 @@ class Layout(NamedTuple):
 
     Attributes
     ----------
-    names : list of p + S str
-        Names of all p parameters and then of S expected visits.
+    total : int
+        The number of all p parameters and S expected visits.
     source : (width,) int
         For each feature its place among these; visits are counted from the end, -S to -1.
     blocks : dict of str to slice or index array
         The features of each block; index arrays only where they are not adjacent.
     """
 
-    names: list[str]
+    total: int
     source: NDArray[np.int64]
     blocks: dict[str, Columns]
 
@@ -41,20 +41,24 @@ def layout_of(model: Any, chosen: Any) -> Layout:
         raise TypeError(
             f"FisherScore: {type(model).__name__} has no scores, derivatives by parameters (log_prob_grad)."
         )
-    visits = [f"{OCCUPANCY}[{name}]" for name in model.hidden_states]
-    homes = np.array([*model.blocks, *[OCCUPANCY] * len(visits)], dtype=object)
-    count = len(homes) - len(visits)
+    visits = len(model.hidden_states)
+    homes = np.array([*model.blocks, *[OCCUPANCY] * visits], dtype=object)
+    count = len(homes) - visits
     known = list(dict.fromkeys(homes))
-    names = [*model.parameter_names, *visits]
     if chosen is None:
         blocks = {name: _columns(np.flatnonzero(homes[:count] == name)) for name in dict.fromkeys(homes[:count])}
-        return Layout(names, np.arange(count), blocks)
+        return Layout(len(homes), np.arange(count), blocks)
     picked = _check(chosen, known, type(model).__name__)
     place = np.arange(len(homes)) - len(homes) * (np.arange(len(homes)) >= count)
     pieces = [place[homes == name] for name in picked]
     ends = np.cumsum([len(piece) for piece in pieces]).tolist()
     bounds = itertools.pairwise([0, *ends])
-    return Layout(names, np.concatenate(pieces), {name: slice(*pair) for name, pair in zip(picked, bounds)})
+    return Layout(len(homes), np.concatenate(pieces), {name: slice(*pair) for name, pair in zip(picked, bounds)})
+
+
+def names_of(model: Model) -> list[str]:
+    """Return the names of all parameters, and then of all expected visits."""
+    return [*model.parameter_names, *(f"{OCCUPANCY}[{name}]" for name in model.hidden_states)]
 
 
 def scores_of(model: Model, packed: Packed, coordinates: str, source: NDArray[np.int64]) -> Floats:

@@ -97,8 +97,9 @@ class Leaf(Model):
 
     def evidence(self, packed: Packed) -> core.Evidence:
         """Return the table of emission factors for the passes of ``core.hmm``; batch (n,) or (n_objects, n)."""
-        table, shift, raised = scaled_rows(self._log_densities(packed))
-        return core.Evidence(table, shift, None, self._log_densities(packed) if raised else None)
+        logs = self._log_densities(packed)
+        table, shift, raised = scaled_rows(logs)
+        return core.Evidence(table, shift, None, logs if raised else None)
 
     def _log_densities(self, packed: Packed) -> Floats:
         """Return (N, n): points under n shared members, or under the members of their own objects."""

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from genkern.data.objects import Packed, handed_on, pack_series, remember_width
 from genkern.features.base import ObjectTransformer
 from genkern.preprocess.windows import Windows
-from genkern.validation import Floats, carried, check_int, one_warning_each
+from genkern.validation import Floats, carried, check_int, made_once, one_warning_each
 
 WIDTHS = (1, 3, 5, 9, 17, 33, 65, 129)
 
@@ -194,7 +194,9 @@ class MultiScale(ObjectTransformer):
 
 def _as_list(X: Any, packed: Packed) -> list[Any]:
     """Return X itself if it is a list, whose encoding the call under way remembers, else the packed series as one."""
-    return X if type(X) is list else handed_on(packed)
+    if type(X) is list:
+        return X
+    return made_once(X, "series", lambda: handed_on(packed), lambda _: int(packed.values.nbytes))
 
 
 def _fit_transform(part: Pipeline, series: Any, y: Any) -> Floats:

@@ -15,7 +15,7 @@ from genkern.data.intake import offsets_of
 from genkern.data.objects import Packed, handed_on, pack_series
 from genkern.features.base import ObjectTransformer
 from genkern.preprocess.scaling import deviations, largest
-from genkern.validation import Floats, begin_fit, check_bool, check_int
+from genkern.validation import Floats, begin_fit, check_bool, check_int, made_once
 
 FLOOR = 0.1  # part of a channel's standard deviation that is added to that of a window
 
@@ -113,7 +113,7 @@ class Windows(ObjectTransformer):
         -------
         self
         """
-        self._learn(X, y)
+        self._learn(self._begin(X, y))
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> list[Floats]:
@@ -129,7 +129,15 @@ class Windows(ObjectTransformer):
         -------
         windows : list of n ndarrays of shape (number of positions, n_channels_out)
         """
-        return self._standardized(self._learn(X, y))
+        packed = self._begin(X, y)
+
+        def make() -> tuple[Floats, Floats, Floats, Packed]:
+            raw = self._learn(packed)
+            return self.spread_, self.mean_, self.scale_, self._standardized(raw)
+
+        *learned, windows = made_once(X, ("fit", *self._setting()), make, lambda made: int(made[3].values.nbytes))
+        self.spread_, self.mean_, self.scale_ = (values.copy() for values in learned)
+        return handed_on(windows)
 
     def transform(self, X: Any) -> list[Floats]:
         """Return the series of windows.
@@ -143,7 +151,13 @@ class Windows(ObjectTransformer):
         windows : list of n ndarrays of shape (number of positions, n_channels_out)
         """
         self._ready(X)
-        return self._standardized(self._describe(pack_series(X, "Windows", n_channels=len(self.spread_))))
+        packed = pack_series(X, "Windows", n_channels=len(self.spread_))
+
+        def make() -> Packed:
+            return self._standardized(self._describe(packed))
+
+        learned = (values.tobytes() for values in (self.spread_, self.mean_, self.scale_))
+        return handed_on(made_once(X, (*self._setting(), *learned), make, lambda made: int(made.values.nbytes)))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the channels of the windows.
@@ -183,13 +197,20 @@ class Windows(ObjectTransformer):
         places = [centres[:, None] + np.arange(width) - width // 2 for width in widths]
         return [place % length if self.circular else np.clip(place, 0, length - 1) for place in places]
 
-    def _learn(self, X: Any, y: Any) -> Packed:
-        """Set the fitted attributes; return the windows as they are."""
+    def _begin(self, X: Any, y: Any) -> Packed:
+        """Check the parameters and what is given to ``fit``; return the series, packed."""
         self._widths()
         for name in ("normalize", "circular", "standardize"):
             check_bool(getattr(self, name), name, "Windows")
         begin_fit(self, X, y)
-        packed = pack_series(X, "Windows")
+        return pack_series(X, "Windows")
+
+    def _setting(self) -> tuple[Any, ...]:
+        """Return the parameters, checked, as a key."""
+        return (*self._widths(), self.n_dct, self.stride, self.normalize, self.circular, self.standardize)
+
+    def _learn(self, packed: Packed) -> Packed:
+        """Set the fitted attributes; return the windows as they are."""
         sizes = largest(packed.values)
         self.spread_ = deviations(packed.values, sizes)
         raw = self._describe(packed)
@@ -211,9 +232,9 @@ class Windows(ObjectTransformer):
         parts = [describe_windows(packed.values, places, _waves(w, self._count(w, d)), floors) for w in widths]
         return Packed(np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1), places.starts)
 
-    def _standardized(self, raw: Packed) -> list[Floats]:
-        """Return the windows by series, standardised."""
-        return handed_on(raw._replace(values=(raw.values - self.mean_) / self.scale_))
+    def _standardized(self, raw: Packed) -> Packed:
+        """Return windows in units of those of the training series."""
+        return raw._replace(values=(raw.values - self.mean_) / self.scale_)
 
     def _widths(self) -> list[int]:
         """Return the widths as a list, checking all parameters."""

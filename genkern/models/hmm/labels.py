@@ -79,5 +79,5 @@ def _evidence(model: HMM, packed: Packed, labels: Labels) -> core.Evidence:
     known = np.tile(labels, packed.n_points // len(labels))
     allowed = (known < 0)[:, None] | (known[:, None] == np.arange(model.n_states))
     logs = np.where(allowed, model.emissions._log_densities(packed), -np.inf)
-    table, shift, raised = scaled_rows(logs.copy())
+    table, shift, raised = scaled_rows(logs)
     return core.Evidence(table, shift, None, logs if raised else None)

@@ -192,8 +192,9 @@ class Mixture(Leaf):
         found = passes.hold_terms(self.weights, self.flat_components(), packed)
         if found is None:
             return super().evidence(packed)
-        table, shift, raised = scaled_rows(found[0])
-        return core.Evidence(table, shift, None, self._log_densities(packed) if raised else None, found[1])
+        logs, held = found
+        table, shift, raised = scaled_rows(logs)
+        return core.Evidence(table, shift, None, logs if raised else None, held)
 
     def emission_statistics(
         self, packed: Packed, evidence: core.Evidence, raw: Floats, totals: bool = False
