@@ -132,7 +132,9 @@ def test_leaves_with_missing_entries_take_the_same_loop(monkeypatch, symbols, ow
     monkeypatch.setattr(genkern.models.estimator, "climb", lambda *args: runs.append(climb(*args)) or runs[-1])
     found = estimator.fit_each(X) if own else [estimator.fit(X).model_]
     (run,) = runs
-    assert run.converged.all() and len(run.models) == (3 if own else 1) and run.n_iter.max() > 5
+    assert run.converged.all()
+    assert len(run.models) == (3 if own else 1)
+    assert run.n_iter.max() > 5
     for model, part in zip(found, [[x] for x in X] if own else [X], strict=True):
         step, plain = estimator.bounded(estimator.pack(part), False), estimator.fit(X[-1:]).model_
         for _ in range(300):

@@ -225,7 +225,7 @@ class LeafEstimator(ModelEstimator):
         self
         """
         begin_fit(self, X, y)
-        self.model_ = self._fit_packed(weighted(self.pack(X), sample_weight, type(self).__name__), own=False)[0]
+        self.model_ = self._fit_packed(weighted(self.pack, X, sample_weight, type(self).__name__), own=False)[0]
         return self
 
     def fit_each(self, X: Any) -> list[Any]:

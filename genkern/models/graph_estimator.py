@@ -28,8 +28,8 @@ class NetEstimator(EMEstimator):
     observed: Any
 
     def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
-        resolved = self.resolve(X)
-        return resolved, weighted(resolved.pack(X), sample_weight, type(self).__name__)
+        packed = weighted(self.pack, X, sample_weight, type(self).__name__)
+        return self.resolve(packed), packed
 
     def _fixable(self) -> list[Any]:
         return list(self.structure)

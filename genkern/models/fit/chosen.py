@@ -28,9 +28,10 @@ def fit_chosen(estimator: Fitted, names: tuple[str, str], X: Any, y: Any, sample
     It has what the best has learned, and ``criterion_``, the values of the criterion of all sizes that were tried.
     """
     size, bound = names
-    packed = weighted(estimator.pack(X), sample_weight, type(estimator).__name__)
+    packed = weighted(estimator.pack, X, sample_weight, type(estimator).__name__)
     criterion, best, tried = getattr(estimator, size), None, []
-    for n in range(1, min(getattr(estimator, bound), packed.n_points) + 1):
+    most = max(packed.n_points, int(amounts(packed).sum()))
+    for n in range(1, min(getattr(estimator, bound), most) + 1):
         found = clone(estimator).set_params(**{size: n}, callback=estimator.callback).fit(X, y, sample_weight)
         tried.append(_criterion(criterion, found.model_, packed))
         if best is None or tried[-1] < min(tried[:-1]):

@@ -99,7 +99,7 @@ class EMEstimator(ModelEstimator):
 
     def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
         """Return the estimator as it fits these objects, of which something is known, and those that count, encoded."""
-        return self, weighted(self.pack(X), sample_weight, type(self).__name__)
+        return self, weighted(self.pack, X, sample_weight, type(self).__name__)
 
     def _problem(self, packed: Packed, own: bool) -> FitProblem:
         """Return what EM is to solve for the objects."""

@@ -305,17 +305,18 @@ class HMMEstimator(EMEstimator):
 
     def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
         family = self._emission_for(X)
-        whole = self._pack(family, X)
-        packed = weighted(whole, sample_weight, "HMMEstimator")
+        packed = weighted(lambda Y: self._pack(family, Y), X, sample_weight, "HMMEstimator")
         if own:
             self.check_each(packed)
-        inner, labels = copy.copy(self), read_states(known, whole)
+        inner, labels = copy.copy(self), None
+        if known is not None:
+            whole = packed if sample_weight is None else self._pack(family, X)
+            counts = True if sample_weight is None else np.repeat(np.asarray(sample_weight) > 0, whole.lengths)
+            labels = np.where(counts, read_states(known, whole), -1)  # of objects left out, nothing is known
         inner.__dict__.update({"emission": family.inside_em(packed), "_labels": labels, **dict.fromkeys(FLOORS)})
         if labels is not None:
             check_states(labels, whole, inner._states(packed, self._length(packed)))
-            inner._labels = (
-                labels if packed.weights is None else labels[np.repeat(np.asarray(sample_weight) > 0, whole.lengths)]
-            )
+            inner._labels = labels[np.broadcast_to(counts, labels.shape)]
         return inner, packed
 
     @staticmethod

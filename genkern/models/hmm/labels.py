@@ -19,10 +19,8 @@ from genkern.validation import Floats
 Labels = NDArray[np.int64] | None  # (N,) states of all positions, -1 where unknown; None where all are
 
 
-def read_states(states: Any, packed: Packed) -> Labels:
+def read_states(states: Any, packed: Packed) -> NDArray[np.int64]:
     """Return one label for each position of the packed objects, refusing what is no state of it."""
-    if states is None:
-        return None
     who = "HMMEstimator.fit"
     if len(states) != packed.n_objects:
         raise ValueError(f"{who}: 'states' must have one array for each object, {packed.n_objects}. Got {len(states)}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import warnings
 from typing import Any
@@ -16,7 +15,7 @@ from genkern.data.objects import Packed
 from genkern.models.estimator import LeafEstimator, one_hot
 from genkern.models.families.gaussian_estimator import GaussianEstimator
 from genkern.models.fit.streams import LARGEST_SEED, Keys, derive, uniforms
-from genkern.models.fit.weights import counted, point_weights
+from genkern.models.fit.weights import amounts, counted, often, point_weights
 from genkern.models.hmm.model import HMM
 from genkern.models.mixture.estimator import MixtureEstimator
 from genkern.models.mixture.start import ROUNDS, cluster, divide, soften
@@ -179,13 +178,14 @@ def _mixture_shares(plan: StartPlan) -> Floats:
     As in Carli, Bicego, Baldo & Murino (2010), Nonlinear mappings for generative kernels on latent variable models,
     section IV. There are no more components than points.
     """
-    shares = np.zeros((plan.packed.n_points, plan.n))
-    for key, (first, last) in zip(plan.keys, itertools.pairwise(plan.groups.tolist())):
-        points = plan.packed.values[first:last]
-        k, seed = min(plan.n, last - first), int(key) % (LARGEST_SEED + 1)
+    shares, packed = np.zeros((plan.packed.n_points, plan.n)), plan.packed
+    for i, key in enumerate(plan.keys):
+        part = packed.take([i]) if plan.own else packed
+        count = part.n_points if plan.own else int(max(part.n_points, amounts(part).sum()))
+        k, seed = min(plan.n, count), int(key) % (LARGEST_SEED + 1)
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # of a start that EM goes on from
-            mixture = MixtureEstimator(k, GaussianEstimator(), random_state=seed).fit([points]).model_
-        shares[first:last, :k] = mixture.posterior([points])[0]
+            mixture = MixtureEstimator(k, GaussianEstimator(), random_state=seed).fit(part, None, part.weights).model_
+        shares[plan.groups[i] : plan.groups[i + 1], :k] = np.concatenate(mixture.posterior(part))
     return shares
 
 
@@ -198,14 +198,14 @@ def _segments(plan: StartPlan) -> NDArray[np.int64]:
 
 def _clusters(plan: StartPlan, emission: LeafEstimator, rounds: int = ROUNDS["kmeans"]) -> NDArray[np.int64]:
     """Return labels by k-means on the vectors of each object (or of all), as the emissions' family compares them."""
-    return cluster(
-        emission.standardized(plan.packed, plan.own).values, plan.groups, plan.n, plan.uniforms(plan.n), rounds
-    )
+    values = emission.standardized(plan.packed, plan.own).values
+    return cluster(values, plan.groups, plan.n, plan.uniforms(plan.n), rounds, often(plan.packed))
 
 
 def _softened(plan: StartPlan, emission: LeafEstimator, labels: NDArray[np.int64]) -> Floats:
     """Return the shares (N, n) of states in points, given clusters."""
-    return soften(emission.standardized(plan.packed, plan.own).values, plan.groups, labels, plan.n)
+    values = emission.standardized(plan.packed, plan.own).values
+    return soften(values, plan.groups, labels, plan.n, often=often(plan.packed))
 
 
 def _known_shares(plan: StartPlan, emission: LeafEstimator) -> Floats:
@@ -219,7 +219,7 @@ def _known_shares(plan: StartPlan, emission: LeafEstimator) -> Floats:
     if len(unseen) and rest.any():
         points = emission.standardized(plan.packed, plan.own)
         shares[:, unseen] = divide(points, rest, plan.own, len(unseen), plan.keys, "kmeans")[:, 0]
-    return np.asarray(shares + 1.0 / len(shares))
+    return np.asarray(shares + 1.0 / amounts(plan.packed).sum())
 
 
 def _labelled_chain(plan: StartPlan, labels: NDArray[np.int64]) -> tuple[Floats, Floats]:

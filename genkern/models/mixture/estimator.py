@@ -302,7 +302,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
     # --- EM
 
     def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
-        packed = weighted(self.pack(X), sample_weight, "MixtureEstimator")
+        packed = weighted(self.pack, X, sample_weight, "MixtureEstimator")
         inner = self.inside_em(packed)
         refuse_few(packed, self._size(), own)
         return inner, packed
