@@ -122,6 +122,10 @@ class LeafEstimator(ModelEstimator):
         """Return members, of one batch axis or with one before it for the objects, with spreads raised to the floor."""
         return leaf
 
+    def check_kept(self, leaf: Any) -> None:
+        """Raise for members that are to stay as they are, and are not of the form that is asked for."""
+        return
+
     def counts(self, blocks: dict[str, Floats], leaf: Any) -> Floats:
         """Return the effective number of observations of each member, from blocks taken under ``leaf``."""
         raise TypeError(f"{type(self).__name__} must define counts.")

@@ -210,6 +210,16 @@ def finished(models: list[Any]) -> Run:
     return Run(models, np.zeros(n), np.ones(n, np.int64), np.ones(n, bool), [], np.zeros(n))
 
 
+def some_of(run: Run, which: Any) -> Run:
+    """Return the outcome for some of the models."""
+    places = np.arange(len(run.models))[which].tolist()
+    return run._replace(
+        models=[run.models[i] for i in places],
+        lone=None if run.lone is None else [run.lone[i] for i in places],
+        **{name: getattr(run, name)[which] for name in ("objective", "n_iter", "converged", "lost")},
+    )
+
+
 def replaced(run: Run, places: NDArray[np.int64], part: Run) -> Run:
     """Return a run with other outcomes of the models at some places."""
     models, lone = list(run.models), list(run.lone or [[]] * len(run.models))

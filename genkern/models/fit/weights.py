@@ -90,3 +90,8 @@ def quantiles(values: Any, weights: Floats | None, shares: Any) -> Any:
     last = len(values) - 1
     below, above = (values[order[np.minimum(np.searchsorted(ends, at, side="right"), last)]] for at in (low, low + 1.0))
     return below + (place - low) * (above - below)
+
+
+def median_length(packed: Packed) -> float:
+    """Return the median length of the objects, each as often as it counts."""
+    return float(quantiles(packed.lengths, packed.weights, 0.5))

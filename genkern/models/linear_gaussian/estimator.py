@@ -60,7 +60,8 @@ class LinearGaussianNetEstimator(NetEstimator):
         Precision :math:`\rho` of a normal prior :math:`N(0, Q_v / \rho)` on each column of the weights. Zero is maximum
         likelihood, with the smallest weights where parents are collinear.
     init : LinearGaussianNet, optional
-        A network for EM to start from, once; in ``fit_each`` also one for each object, as a list or a stack.
+        A network for EM to start from, once, whose forms of covariances are kept; in ``fit_each`` also one for each
+        object, as a list or a stack.
     n_init : int, default=1
         Restarts from different first guesses if there are hidden nodes; the best is kept.
     max_iter : int, default=1000

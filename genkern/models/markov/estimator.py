@@ -124,6 +124,14 @@ class MarkovChainEstimator(ChainEstimator):
         m, k = alphabet.size, self.order
         return MarkovChain(np.full((m,) * k, 1.0 / m**k), np.full((m,) * (k + 1), 1.0 / m), alphabet)
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.stationary and "start" in self.fixed:
+            raise ValueError(
+                "MarkovChainEstimator: stationary=True makes the start the stationary law of the transitions, and "
+                "fixed=('start',) keeps that of the first guess. Leave out one of them."
+            )
+
     def _finish(self, models: list[MarkovChain]) -> list[MarkovChain]:
         if not self.stationary:
             return models
