@@ -5,11 +5,12 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import genkern.models.estimator
-from genkern import HMM, CategoricalEstimator, GaussianEstimator, HMMEstimator
+from genkern import HMM, CategoricalEstimator, GaussianEstimator, HMMEstimator, Poisson, PoissonEstimator
 from genkern.data.objects import pack_series
 from genkern.models.base import Statistics
 from genkern.models.families.gaussian import Gaussian
 from genkern.models.fit.em import Limits, Pace, Steps, climb, warn_unconverged
+from genkern.models.fit.em_estimator import EMEstimator
 from tests.test_hmm_estimator import symbols
 
 
@@ -140,3 +141,15 @@ def test_leaves_with_missing_entries_take_the_same_loop(monkeypatch, symbols, ow
         for _ in range(300):
             plain = step.maximize(plain.statistics(part))
         np.testing.assert_allclose(model.parameters(), plain.parameters(), rtol=1e-7, atol=1e-8)
+
+
+def test_what_an_estimator_need_not_give():
+    model = HMM([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], Gaussian([[0.0], [1.0]], [[1.0], [1.0]]))
+    packed, keys = pack_series([np.zeros((3, 1))] * 2, "test"), np.zeros(2, np.uint64)
+    assert EMEstimator._start(HMMEstimator(init=model), packed, keys, False) == model
+    assert EMEstimator._start(HMMEstimator(init=model), packed, keys, True) == HMM.stack([model, model])
+    with pytest.raises(ValueError, match="HMMEstimator: 'init' must be a HMM"):
+        EMEstimator._start(HMMEstimator(), packed, keys, False)
+    leaf = Poisson([[1.0], [2.0]])
+    np.testing.assert_array_equal(PoissonEstimator().counts({}, leaf), [np.inf, np.inf])
+    assert not PoissonEstimator().coincide({}, leaf).any()

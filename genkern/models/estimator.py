@@ -127,12 +127,15 @@ class LeafEstimator(ModelEstimator):
         return
 
     def counts(self, blocks: dict[str, Floats], leaf: Any) -> Floats:
-        """Return the effective number of observations of each member, from blocks taken under ``leaf``."""
-        raise TypeError(f"{type(self).__name__} must define counts.")
+        """Return the effective number of observations of each member, from blocks taken under ``leaf``.
+
+        Only families that collapse are asked; of others, none rests on a few.
+        """
+        return np.full(leaf.shape, np.inf)
 
     def coincide(self, blocks: dict[str, Floats], leaf: Any) -> NDArray[np.bool_]:
         """Return which members rest on points that all but coincide, from blocks taken under ``leaf``."""
-        raise TypeError(f"{type(self).__name__} must define coincide.")
+        return np.zeros(leaf.shape, bool)
 
     def predictive(self, packed: Packed, own: bool) -> Leaf:
         """Return posterior predictive distributions, a stack of batch (1,) or, if own, (n_objects, 1)."""

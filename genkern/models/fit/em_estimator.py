@@ -114,8 +114,16 @@ class EMEstimator(ModelEstimator):
         return Steps(self._expect, self.maximize, None, self._log_prior)
 
     def _start(self, packed: Packed, keys: Keys, own: bool) -> Any:
-        """Return the model to start from, or a stack of one for each object, from one random key each."""
-        raise TypeError(f"{type(self).__name__} must define _start, or _problem.")
+        """Return the model to start from, or a stack of one for each object, from one random key each.
+
+        An estimator without a start of its own goes on from ``init``.
+        """
+        if self._given is None:
+            raise ValueError(
+                f"{type(self).__name__}: 'init' must be a {self.kind.__name__}, for want of another start. Got "
+                f"{self.init!r:.80}."
+            )
+        return self._given_to(packed, own)
 
     def _runs(self, own: bool) -> int:
         """Return how many runs there are to choose from."""
