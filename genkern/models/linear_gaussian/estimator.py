@@ -13,8 +13,8 @@ from genkern.models.fit.em import Steps, expected
 from genkern.models.fit.restarts import First, FitProblem, Restarts
 from genkern.models.fit.streams import Keys, uniforms
 from genkern.models.fit.units import Units, standardise
-from genkern.models.graph import Graph, pack_rows
-from genkern.models.graph_estimator import NetEstimator
+from genkern.models.graph.estimator import NetEstimator
+from genkern.models.graph.model import Graph, pack_rows
 from genkern.models.lds.covariance import shaped
 from genkern.models.linear_gaussian.model import LinearGaussianNet
 from genkern.validation import Floats, check_int, check_number, check_option

@@ -15,7 +15,7 @@ from genkern.models.fit.em_estimator import EMEstimator
 from genkern.models.fit.streams import Keys
 from genkern.models.fit.units import warn_unseen
 from genkern.models.fit.weights import weighted
-from genkern.models.graph import Graph, make_graph
+from genkern.models.graph.model import Graph, make_graph
 
 
 class NetEstimator(EMEstimator):
