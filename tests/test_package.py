@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import re
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 import genkern
+from genkern.models.base import Model
 
 SOURCES = sorted(Path(genkern.__file__).parent.rglob("*.py"))
 TREES = {path: ast.parse(path.read_text()) for path in SOURCES}
@@ -139,6 +141,24 @@ def test_nobody_calls_private_methods_of_others(path: Path) -> None:
         if isinstance(node, ast.Attribute) and re.fullmatch("_[a-z].*", node.attr) and node.attr not in OF_VALUES:
             owner = node.value.func if isinstance(node.value, ast.Call) else node.value
             assert getattr(owner, "id", None) in OWN, f"{path.name}:{node.lineno}: {ast.unparse(node)}"
+
+
+def test_nobody_outside_asks_a_model_for_its_class() -> None:
+    root = Path(genkern.__file__).parent
+    inside = [path for path in SOURCES if path.is_relative_to(root / "models")]
+    names = [".".join(("genkern", *path.relative_to(root).with_suffix("").parts)) for path in inside]
+    found = [value for name in names for value in vars(importlib.import_module(name)).values()]
+    concrete = {kind.__name__ for kind in found if isinstance(kind, type) and issubclass(kind, Model)} - {"Model"}
+    assert "ClassMixture" in concrete
+    for path in set(SOURCES) - set(inside):
+        for node in ast.walk(TREES[path]):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", None) in ("isinstance", "issubclass"):
+                named = {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
+                assert not named & concrete, f"{path.name}:{node.lineno}: {ast.unparse(node)}"
+
+
+def test_what_a_subclass_must_give_is_abstract() -> None:
+    assert [path.name for path in SOURCES if "must define" in path.read_text()] == []
 
 
 def forbidden(rule: tuple[Any, ast.expr]) -> bool:

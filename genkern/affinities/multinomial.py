@@ -14,7 +14,6 @@ from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
 from genkern.core.families.power_series import log_power_series, log_totals
 from genkern.models.families.multinomial import Multinomial
-from genkern.models.families.poisson import Poisson
 from genkern.validation import Floats
 
 CHUNK = 1 << 20  # numbers in a temporary array
@@ -38,9 +37,8 @@ def multinomial_product(P: Multinomial, Q: Multinomial, how: Power) -> Floats:
     _check_alike(P, Q)
     if isinstance(P.total, int):
         return _fixed_totals(P, Q, how.rho, P.total)
-    if isinstance(P.total, Poisson):
-        return _poisson_totals(P, Q, how.rho)
-    return _geometric_totals(P, Q, how.rho)
+    law: Any = P.total
+    return LAWS[law.family_name](P, Q, how.rho)
 
 
 def _plain(P: Multinomial, rho: float) -> bool:
@@ -157,3 +155,6 @@ def _row_sums(logs: Floats, power: float) -> Floats:
     """Return the sums (N,) over the last axis of the log power series of every entry."""
     sums: Floats = log_power_series(logs.ravel(), power).reshape(logs.shape).sum(axis=-1)
     return sums
+
+
+LAWS = {"poisson": _poisson_totals, "geometric": _geometric_totals}  # of random totals

@@ -28,11 +28,11 @@ def fit_class_models(estimator: Any, X: Any, y: Any, priors: Any, who: str) -> t
     ``priors`` is "empirical", "uniform", probabilities in the order of the sorted labels, or a dict by label.
     """
     empirical = isinstance(priors, str) and priors == "empirical"
-    if isinstance(estimator, ClassMixture):
+    if are_given(estimator):
         if not empirical:
             raise ValueError(f"{who}: a ClassMixture has priors of its own. Leave the parameter 'priors' out.")
-        given: Mapping[Any, Any] = dict(zip(estimator.labels, estimator.models))
-        priors, empirical = dict(zip(estimator.labels, estimator.priors)), False
+        given: Mapping[Any, Any] = estimator.class_models
+        priors, empirical = dict(zip(given, estimator.priors)), False
     elif isinstance(estimator, Mapping):
         given = estimator
     else:
@@ -42,6 +42,11 @@ def fit_class_models(estimator: Any, X: Any, y: Any, priors: Any, who: str) -> t
     counts = _count(classes, X, y, who) if empirical or y is not None else None
     mixture = ClassMixture({_plain(c): given[_plain(c)] for c in classes}, _check_priors(priors, classes, counts, who))
     return mixture, mixture.pack(X)
+
+
+def are_given(estimator: Any) -> bool:
+    """Say whether what stands for an estimator is a model that has those of the classes."""
+    return isinstance(estimator, Model) and bool(estimator.class_models)
 
 
 def _fit_each_class(estimator: ModelEstimator, X: Any, y: Any, priors: Any, who: str) -> tuple[ClassMixture, Packed]:
@@ -94,9 +99,7 @@ def check_labels(y: Any, who: str) -> NDArray[Any]:
 
 def named_models(fitted: Any) -> list[tuple[str, Any]]:
     """Return pairs (prefix of feature names, model): one without prefix, or one per class."""
-    if isinstance(fitted, ClassMixture):
-        return [(f"{label}.", model) for label, model in zip(fitted.labels, fitted.models)]
-    return [("", fitted)]
+    return [(f"{label}.", model) for label, model in fitted.class_models.items()] or [("", fitted)]
 
 
 def fit_models(estimator: Any, X: Any, y: Any, per_class: bool, who: str) -> tuple[Any, Packed]:

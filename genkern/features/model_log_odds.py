@@ -10,10 +10,10 @@ from scipy.special import logsumexp
 
 from genkern.data.objects import Packed, remember_width
 from genkern.features.base import Embedding
-from genkern.features.class_models import fit_class_models
+from genkern.features.class_models import are_given, fit_class_models
 from genkern.features.positions import class_terms
 from genkern.features.streaming import gather
-from genkern.models.class_mixture import ClassMixture, refuse_impossible
+from genkern.models.class_mixture import refuse_impossible
 from genkern.validation import Floats, check_number
 
 
@@ -138,4 +138,4 @@ class ModelLogOdds(Embedding):
         return sparse.csr_array(class_terms(self.model_, self.model_.pack(X), None, self._features))
 
     def _needs_labels(self) -> bool:
-        return not isinstance(self.estimator, ClassMixture)
+        return not are_given(self.estimator)

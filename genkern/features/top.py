@@ -11,11 +11,11 @@ from scipy.special import logsumexp, softmax
 
 from genkern.data.objects import Packed, remember_width
 from genkern.features.base import Embedding
-from genkern.features.class_models import fit_class_models
+from genkern.features.class_models import are_given, fit_class_models
 from genkern.features.positions import class_terms
 from genkern.features.streaming import gather, stream
 from genkern.models.base import COORDINATES
-from genkern.models.class_mixture import ClassMixture, refuse_impossible
+from genkern.models.class_mixture import refuse_impossible
 from genkern.models.families import natural
 from genkern.preprocess.standardize import MIN_SCALE, learn_scale
 from genkern.validation import Floats, check_bool, check_number, check_option
@@ -255,4 +255,4 @@ class TopScore(Embedding):
         return sparse.csr_array(rows / self.scale_ if self.standardize else rows)
 
     def _needs_labels(self) -> bool:
-        return not isinstance(self.estimator, ClassMixture)
+        return not are_given(self.estimator)

@@ -90,9 +90,9 @@ class Kernel(BaseEstimator, ABC):
 
     @property
     def formula(self) -> str:
-        """The kernel in LaTeX."""
+        """The kernel in LaTeX; its name, if it has no formula."""
         if type(self)._written is Kernel._written:
-            raise TypeError(f"{type(self).__name__} must define formula.")
+            return rf"\mathrm{{{type(self).__name__}}}({', '.join(self._names)})"
         return self._written(0, 1)
 
     # --- formulas within formulas

@@ -241,6 +241,15 @@ class Model(Value, ABC):
         """Return how often each state is expected to have emitted each symbol, (n_objects, S, m)."""
         return count_symbols(packed, self.state_posteriors(packed), self.state_emissions, type(self).__name__)
 
+    @property
+    def class_models(self) -> dict[Any, Model]:
+        """Models of classes, by label, if this is their marginal, which has their ``priors`` too; none otherwise."""
+        return {}
+
+    def as_categorical(self) -> Model | None:
+        """Return the law of a single draw of a symbol, or a stack; None if draws are no symbols."""
+        return None
+
     def as_chain(self) -> EmittingChain | None:
         """Return a stack of batch (a,) as hidden chains that emit independent points; None if it is no such."""
         return None

@@ -76,6 +76,11 @@ class ClassMixture(Model):
             raise ValueError(f"ClassMixture: the prior of class {label!r} is zero. Leave that class out.")
         self._freeze(labels=tuple(models), models=tuple(models.values()), priors=alphas)
 
+    @property
+    def class_models(self) -> dict[Any, Model]:
+        """The models, by label."""
+        return dict(zip(self.labels, self.models))
+
     @classmethod
     def _checked(cls, *fields: Any) -> Self:
         labels, models, priors = fields

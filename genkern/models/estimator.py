@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from genkern.data.objects import Packed
 from genkern.models.base import Statistics
 from genkern.models.fit.channel_moments import units
+from genkern.models.fit.em import Limits, Steps, climb
 from genkern.models.fit.weights import point_weights, weighted
 from genkern.models.leaf import Leaf
 from genkern.validation import Floats, begin_fit, check_option, remember_width
@@ -121,13 +122,20 @@ class LeafEstimator(ModelEstimator):
         """Return members, of one batch axis or with one before it for the objects, with spreads raised to the floor."""
         return leaf
 
+    def check_kept(self, leaf: Any) -> None:
+        """Raise for members that are to stay as they are, and are not of the form that is asked for."""
+        return
+
     def counts(self, blocks: dict[str, Floats], leaf: Any) -> Floats:
-        """Return the effective number of observations of each member, from blocks taken under ``leaf``."""
-        raise TypeError(f"{type(self).__name__} must define counts.")
+        """Return the effective number of observations of each member, from blocks taken under ``leaf``.
+
+        Only families that collapse are asked; of others, none rests on a few.
+        """
+        return np.full(leaf.shape, np.inf)
 
     def coincide(self, blocks: dict[str, Floats], leaf: Any) -> NDArray[np.bool_]:
         """Return which members rest on points that all but coincide, from blocks taken under ``leaf``."""
-        raise TypeError(f"{type(self).__name__} must define coincide.")
+        return np.zeros(leaf.shape, bool)
 
     def predictive(self, packed: Packed, own: bool) -> Leaf:
         """Return posterior predictive distributions, a stack of batch (1,) or, if own, (n_objects, 1)."""
@@ -224,7 +232,7 @@ class LeafEstimator(ModelEstimator):
         self
         """
         begin_fit(self, X, y)
-        self.model_ = self._fit_packed(weighted(self.pack(X), sample_weight, type(self).__name__), own=False)[0]
+        self.model_ = self._fit_packed(weighted(self.pack, X, sample_weight, type(self).__name__), own=False)[0]
         return self
 
     def fit_each(self, X: Any) -> list[Any]:
@@ -270,33 +278,38 @@ class LeafEstimator(ModelEstimator):
         return self._iterate(packed, leaf, missing, own) if missing.any() else leaf
 
     def _iterate(self, packed: Packed, leaf: Any, missing: NDArray[np.bool_], own: bool) -> Any:
-        """Return the stack after EM over missing entries; members without any, or that have converged, leave it."""
-        active = np.arange(1)
-        if own:
-            active = np.flatnonzero(np.logical_or.reduceat(missing, packed.offsets[:-1]))
-        fields = {name: np.array(getattr(leaf, name)) for name in _arrays(leaf)}
-        current = leaf[active]
-        packed = packed.take(active) if own else packed
-        estimator = self.part(active) if own else self
-        for _ in range(self.max_passes):
-            blocks = current.weigh(packed, point_weights(packed), totals=not own)
-            following = estimator.maximize_blocks(blocks, current)
-            for name, field in fields.items():
-                field[active] = getattr(following, name)
-            moving = np.logical_or.reduce([self._moved(current, following, name) for name in fields])
-            if not moving.any():
-                break
-            active, current = active[moving], following[moving]
-            if own and not moving.all():
-                packed, estimator = packed.take(moving), estimator.part(moving)
-        else:
+        """Return the stack after EM over missing entries of the members that have any.
+
+        It goes on until parameters stay where they are, and needs no objective.
+        """
+        which = np.flatnonzero(np.logical_or.reduceat(missing, packed.offsets[:-1])) if own else np.arange(1)
+        batch, names = Batch(self.part(which) if own else self), _arrays(leaf)
+
+        def expect(model: Any, part: Packed) -> Statistics:
+            blocks = model.weigh(part, point_weights(part), totals=not own)
+            return Statistics(model, np.zeros(part.n_objects), part.lengths, blocks)
+
+        steps = Steps(
+            expect,
+            lambda statistics: batch.estimator.maximize_blocks(statistics.blocks, statistics.model),
+            lambda model, part: np.zeros(part.n_objects),
+            lambda model: np.zeros(()),
+            batch.drop if own else None,
+            settled=lambda old, new: ~np.logical_or.reduce([self._moved(old, new, name) for name in names]),
+        )
+        limits = Limits(type(self).__name__, self.max_passes, tol=0.0, verbose=0)
+        run = climb(steps, limits, leaf[which], packed.take(which) if own else packed, own)
+        if not run.converged.all():
             warnings.warn(
-                f"{type(self).__name__}: {len(active)} of {len(leaf)} fits to data with missing entries did not "
+                f"{limits.who}: {(~run.converged).sum()} of {len(leaf)} fits to data with missing entries did not "
                 f"converge in {self.max_passes} passes. Leave out columns that are hardly ever observed, or use a "
                 "stronger prior.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
+        fields = {name: np.array(getattr(leaf, name)) for name in names}
+        for name, field in fields.items():
+            field[which] = [getattr(model, name) for model in run.models] if own else getattr(run.models[0], name)
         return leaf._restore(*(fields.get(name, getattr(leaf, name)) for name in leaf._fields))
 
 

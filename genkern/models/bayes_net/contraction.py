@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from opt_einsum.paths import auto
 from scipy.special import logsumexp
 
-from genkern.models.graph import Graph
+from genkern.models.graph.model import Graph
 from genkern.validation import Floats
 
 Codes = NDArray[np.int64]

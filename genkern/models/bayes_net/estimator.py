@@ -17,8 +17,8 @@ from genkern.models.bayes_net.model import BayesNet
 from genkern.models.bayes_net.rows import pack_codes
 from genkern.models.estimator import ESTIMATES
 from genkern.models.fit.streams import Keys, uniforms
-from genkern.models.graph import Graph, pack_rows
-from genkern.models.graph_estimator import NetEstimator
+from genkern.models.graph.estimator import NetEstimator
+from genkern.models.graph.model import Graph, pack_rows
 from genkern.validation import Floats, check_int, check_number, check_option
 
 

@@ -14,7 +14,7 @@ from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.bayes_net.contraction import GIVEN, HIDDEN, make_plan, offsets_of_tables, table_shape
 from genkern.models.bayes_net.rows import DistinctRows, RowTask, check_size, distinct_rows, pack_codes, sweep
 from genkern.models.draws import draw_rows
-from genkern.models.graph import Graph, make_graph
+from genkern.models.graph.model import Graph, make_graph
 from genkern.models.information import InformationBlocks
 from genkern.models.leaf import refuse_impossible
 from genkern.validation import Floats, check_array, check_int, check_option, check_probabilities

@@ -22,7 +22,7 @@ from genkern.models.bayes_net.contraction import (
     contract,
     make_plan,
 )
-from genkern.models.graph import Graph, pack_rows, row_keys, unique_patterns
+from genkern.models.graph.model import Graph, pack_rows, row_keys, unique_patterns
 from genkern.validation import Floats
 
 GROUP_COST = 2e5  # multiplications, per node, that take as long as planning and running one more group of rows

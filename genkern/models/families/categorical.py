@@ -99,6 +99,10 @@ class Categorical(Leaf):
         """Return the same from a pass that summed over objects."""
         return self.emission_statistics(packed, evidence, raw)
 
+    def as_categorical(self) -> Self:
+        """Return the law of one draw: itself."""
+        return self
+
     def weigh(self, packed: Packed, weights: Floats, totals: bool) -> dict[str, Floats]:
         """Return the raw derivative ``probs`` (G, n, m) of weighted symbols."""
         table = self._symbol_table(packed.values)

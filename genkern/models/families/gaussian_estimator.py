@@ -306,6 +306,15 @@ class GaussianEstimator(LeafEstimator):
         cov = _pooled(leaf.cov, np.ones(leaf.shape)) if self.tied else leaf.cov
         return Gaussian._restore(leaf.mean, floor_covariances(cov, floor, leaf.covariance_type))
 
+    def check_kept(self, leaf: Gaussian) -> None:
+        """Raise for covariances that differ where one is asked for."""
+        cov = np.moveaxis(leaf.cov, len(leaf.shape) - 1, 0)
+        if self.tied and (cov != cov[:1]).any():
+            raise ValueError(
+                "GaussianEstimator: tied=True asks for one covariance, and 'fixed' keeps those of 'init', which differ."
+                " Make them equal, or leave out one of them."
+            )
+
     def counts(self, blocks: dict[str, Floats], leaf: Gaussian) -> Floats:
         """Return the weights of the members."""
         return blocks["weight"].reshape(leaf.shape)

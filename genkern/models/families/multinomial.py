@@ -11,6 +11,7 @@ from genkern.core.arrays.rows import expected_rows, log_pseudocounts
 from genkern.data.objects import Packed
 from genkern.models import simplex
 from genkern.models.estimator import LeafEstimator
+from genkern.models.families.categorical import Categorical
 from genkern.models.families.counts import (
     CountLeaf,
     cells,
@@ -105,6 +106,10 @@ class Multinomial(CountLeaf):
                 for k in range(self.shape[-1])
             ]
         return np.stack(logs, axis=1) + self._log_base(packed.values)[:, None]
+
+    def as_categorical(self) -> Categorical:
+        """Return the law of one draw, or a stack."""
+        return Categorical(self.probs)
 
     def weigh(self, packed: Packed, weights: Floats, totals: bool) -> dict[str, Floats]:
         """Return the raw derivative ``probs`` (G, n, m): weighted counts over probabilities."""

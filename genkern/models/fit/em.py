@@ -55,7 +55,8 @@ class Steps(NamedTuple):
     told which objects leave the batch with their models. E-steps that go on from the last are told by ``begin`` where
     the first starts. Of families whose densities have no bound, ``at_floor`` says which components of a model are at
     their floor, in which directions (the last axis), ``counts``, from statistics, how many observations each has, and
-    ``coincide`` which rest on observations that all but coincide.
+    ``coincide`` which rest on observations that all but coincide. ``settled``, if there is one, says which models a
+    step from the first to the second has left where they were: they have converged, whatever their objectives.
     """
 
     expect: Callable[[Any, Packed], Statistics]
@@ -67,6 +68,7 @@ class Steps(NamedTuple):
     at_floor: Callable[[Any], NDArray[np.bool_]] | None = None
     counts: Callable[[Statistics], Floats] | None = None
     coincide: Callable[[Statistics], NDArray[np.bool_]] | None = None
+    settled: Callable[[Any, Any], NDArray[np.bool_]] | None = None
 
 
 class Limits(NamedTuple):
@@ -145,7 +147,8 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
     lengths = amounts(packed) if own else np.array([amounts(packed).sum()])
     pace, before, stopped = Pace(count, limits.tol), model, False
     for step in range(limits.max_iter + 1):
-        last = step == limits.max_iter
+        settled = np.zeros(len(active), bool) if steps.settled is None or not step else steps.settled(before, model)
+        last = step == limits.max_iter or bool(settled.all())
         statistics = None if last else steps.expect(model, packed)
         log_prob = likelihoods(steps, model, packed) if statistics is None else statistics.log_prob
         value = np.atleast_1d((log_prob if own else log_prob.sum()) + steps.log_prior(model))
@@ -160,7 +163,7 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
             history.append(float(objective.sum()))
         if limits.verbose > 1:
             report(f"{limits.who}: step {step}, {len(active)} models, objective {history[-1]:.8g}")
-        converged[active] = pace.converged(active, gain, value, lengths[active]) & ~fallen
+        converged[active] = (settled | pace.converged(active, gain, value, lengths[active])) & ~fallen
         if step and limits.callback is not None and not fallen.all():
             stopped = limits.callback(step, model, objective[active], active) is True
         leaving = converged[active] | fallen | last | stopped
@@ -205,6 +208,16 @@ def finished(models: list[Any]) -> Run:
     """Return the outcome for models that one step has brought to their maximum, without objectives."""
     n = len(models)
     return Run(models, np.zeros(n), np.ones(n, np.int64), np.ones(n, bool), [], np.zeros(n))
+
+
+def some_of(run: Run, which: Any) -> Run:
+    """Return the outcome for some of the models."""
+    places = np.arange(len(run.models))[which].tolist()
+    return run._replace(
+        models=[run.models[i] for i in places],
+        lone=None if run.lone is None else [run.lone[i] for i in places],
+        **{name: getattr(run, name)[which] for name in ("objective", "n_iter", "converged", "lost")},
+    )
 
 
 def replaced(run: Run, places: NDArray[np.int64], part: Run) -> Run:

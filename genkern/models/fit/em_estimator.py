@@ -11,7 +11,7 @@ import numpy as np
 from genkern.data.objects import Packed
 from genkern.models.base import Statistics
 from genkern.models.estimator import ModelEstimator
-from genkern.models.fit.chosen import by_criterion, fit_chosen, fit_each_chosen
+from genkern.models.fit.chosen import by_criterion, run_chosen, run_each_chosen
 from genkern.models.fit.em import Limits, Run, Steps, expected, finished, replaced, warn_unconverged
 from genkern.models.fit.restarts import First, FitProblem, Restarts, best_start, warn_lone
 from genkern.models.fit.streams import Keys, keys_of, seed_of, unit_free_digests
@@ -99,7 +99,7 @@ class EMEstimator(ModelEstimator):
 
     def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
         """Return the estimator as it fits these objects, of which something is known, and those that count, encoded."""
-        return self, weighted(self.pack(X), sample_weight, type(self).__name__)
+        return self, weighted(self.pack, X, sample_weight, type(self).__name__)
 
     def _problem(self, packed: Packed, own: bool) -> FitProblem:
         """Return what EM is to solve for the objects."""
@@ -114,8 +114,16 @@ class EMEstimator(ModelEstimator):
         return Steps(self._expect, self.maximize, None, self._log_prior)
 
     def _start(self, packed: Packed, keys: Keys, own: bool) -> Any:
-        """Return the model to start from, or a stack of one for each object, from one random key each."""
-        raise TypeError(f"{type(self).__name__} must define _start, or _problem.")
+        """Return the model to start from, or a stack of one for each object, from one random key each.
+
+        An estimator without a start of its own goes on from ``init``.
+        """
+        if self._given is None:
+            raise ValueError(
+                f"{type(self).__name__}: 'init' must be a {self.kind.__name__}, for want of another start. Got "
+                f"{self.init!r:.80}."
+            )
+        return self._given_to(packed, own)
 
     def _runs(self, own: bool) -> int:
         """Return how many runs there are to choose from."""
@@ -153,10 +161,9 @@ class EMEstimator(ModelEstimator):
         self._check_parameters()
         begin_fit(self, X, y)
         if known is None and self.chosen is not None and by_criterion(getattr(self, self.chosen[0])):
-            return fit_chosen(self, self.chosen, X, y, sample_weight)
-        ready, packed = self._ready(X, False, sample_weight, known)
-        ready.callback = self.callback  # a clone has a copy, also of what it writes to
-        run = ready._best(packed, np.array([seed_of(self.random_state)], np.uint64), own=False)
+            run, self.criterion_ = run_chosen(self, self.chosen, X, sample_weight)
+        else:
+            run = self.run(X, sample_weight, known)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
         if not run.stopped:
@@ -166,15 +173,18 @@ class EMEstimator(ModelEstimator):
 
     def fit_each(self, X: Any) -> list[Any]:
         """Return one model per object; each depends on its object alone (and the alphabet of all)."""
+        return self._fit_each(X)
+
+    def _fit_each(self, X: Any, known: Any = None) -> list[Any]:
+        """Return one model per object, of which something may be known that is otherwise hidden."""
         self._check_parameters()
-        if self.chosen is not None and by_criterion(getattr(self, self.chosen[0])):
-            return fit_each_chosen(self, self.chosen, X)
-        ready, packed = self._ready(X, True)
-        ready.callback = self.callback
-        run = (ready._best if self.batched else ready._one_by_one)(packed, ready._keys(packed), own=True)
+        if known is None and self.chosen is not None and by_criterion(getattr(self, self.chosen[0])):
+            run = run_each_chosen(self, self.chosen, X)
+        else:
+            run = self.run_each(X, known)
         if not run.stopped:
-            warn_unconverged(run.converged, run.lost, self._limits(), self.smaller)
-        warn_lone(run, self.places, self._limits(), np.arange(packed.n_objects))
+            warn_unconverged(run.converged, run.lost, self._limits(), self.smaller, stacklevel=4)
+        warn_lone(run, self.places, self._limits(), np.arange(len(run.models)), stacklevel=4)
         return run.models
 
     def resolve(self, X: Any) -> EMEstimator:
@@ -182,6 +192,19 @@ class EMEstimator(ModelEstimator):
         return self
 
     # --- EM
+
+    def run(self, X: Any, sample_weight: Any = None, known: Any = None) -> Run:
+        """Return the outcome of EM for one model of all objects; ``fit`` warns of it."""
+        ready, packed = self._ready(X, False, sample_weight, known)
+        ready.callback = self.callback  # a clone has a copy, also of what it writes to
+        return ready._best(packed, np.array([seed_of(self.random_state)], np.uint64), own=False)
+
+    def run_each(self, X: Any, known: Any = None) -> Run:
+        """Return the outcome of EM for one model of each object; ``fit_each`` warns of it."""
+        ready, packed = self._ready(X, True, known=known)
+        ready.callback = self.callback
+        together = self.batched and known is None
+        return (ready._best if together else ready._one_by_one)(packed, ready._keys(packed), own=True)
 
     def _keys(self, packed: Packed) -> Keys:
         """Return the keys of the objects' random numbers."""
@@ -195,11 +218,15 @@ class EMEstimator(ModelEstimator):
         """Return the runs of own models, each by itself."""
         run, given = finished([None] * packed.n_objects), self._given
         for i in range(packed.n_objects):
-            one = copy.copy(self)
+            one = self._alone(packed, i)
             if given is not None:
                 one.init = self._given_to(packed, own)[i]
             run = replaced(run, np.array([i]), one._best(packed.take([i]), keys[[i]], own=False))
         return run
+
+    def _alone(self, packed: Packed, index: int) -> EMEstimator:
+        """Return the estimator as it fits one of the objects by itself."""
+        return copy.copy(self)
 
     def _run(self, packed: Packed, keys: Keys, own: bool, limits: Limits, runs: int) -> Run:
         problem = self._problem(packed, own)._replace(keep=self._keep if self.fixed else None)

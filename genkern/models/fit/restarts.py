@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from genkern.data.objects import Packed
 from genkern.models.base import Statistics
-from genkern.models.fit.em import Limits, Lone, Run, Steps, better, climb, likelihoods
+from genkern.models.fit.em import Limits, Lone, Run, Steps, better, climb, likelihoods, some_of
 from genkern.models.fit.streams import Keys, derive
 from genkern.models.fit.weights import amounts
 from genkern.models.value import Value
@@ -174,17 +174,7 @@ def _begun(steps: Steps, first: First) -> Steps:
 
 def _split(run: Run, count: int, n: int) -> list[Run]:
     """Return the runs of restarts, n models each."""
-    parts = [slice(i * n, (i + 1) * n) for i in range(count)]
-    return [
-        run._replace(
-            models=run.models[p],
-            objective=run.objective[p],
-            n_iter=run.n_iter[p],
-            converged=run.converged[p],
-            lost=run.lost[p],
-        )
-        for p in parts
-    ]
+    return [some_of(run, slice(i * n, (i + 1) * n)) for i in range(count)]
 
 
 class Repeated(NamedTuple):

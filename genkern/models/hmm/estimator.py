@@ -19,10 +19,17 @@ from genkern.models.fit.em_estimator import EMEstimator
 from genkern.models.fit.emissions import EMISSIONS
 from genkern.models.fit.restarts import First, FitProblem, Restarts, numbers_in
 from genkern.models.fit.streams import Keys
-from genkern.models.fit.weights import quantiles, weighted
+from genkern.models.fit.weights import median_length, weighted
 from genkern.models.hmm.labels import Labels, check_states, expect, log_prob, read_states
 from genkern.models.hmm.model import HMM, emission_blocks
-from genkern.models.hmm.start import StartPlan, check_start, first_guess, pack_for_start, states_by_length
+from genkern.models.hmm.start import (
+    StartPlan,
+    check_choices,
+    check_start,
+    first_guess,
+    pack_for_start,
+    states_by_length,
+)
 from genkern.models.hmm.step import log_prior, maximize
 from genkern.models.mixture.estimator import MixtureEstimator
 from genkern.progress import report
@@ -179,6 +186,10 @@ class HMMEstimator(EMEstimator):
         """
         return self._fit(X, y, sample_weight, states)
 
+    def fit_each(self, X: Any, states: Any = None) -> list[HMM]:
+        """Return one model per sequence, of it and its ``states`` (as in ``fit``) alone, and the alphabet of all."""
+        return self._fit_each(X, states)
+
     def check_each(self, packed: Packed) -> None:
         """Raise where the emissions cannot be fitted to an object alone; a given first guess needs none."""
         if self._example is None:
@@ -227,6 +238,7 @@ class HMMEstimator(EMEstimator):
             check_option(self.ending, ("stop", "end"), "ending", who)
         if self._example is None:
             check_option(self.init, INITS, "init", who)
+        check_choices(self._example, self.n_states, self.ending, self.fixed)
 
     def _begin(self, X: Any) -> tuple[LeafEstimator, Packed]:
         """Return the leaf estimator as EM uses it, and the encoded objects."""
@@ -305,23 +317,22 @@ class HMMEstimator(EMEstimator):
 
     def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
         family = self._emission_for(X)
-        whole = self._pack(family, X)
-        packed = weighted(whole, sample_weight, "HMMEstimator")
+        packed = weighted(lambda Y: self._pack(family, Y), X, sample_weight, "HMMEstimator")
         if own:
             self.check_each(packed)
-        inner, labels = copy.copy(self), read_states(known, whole)
-        inner.__dict__.update({"emission": family.inside_em(packed), "_labels": labels, **dict.fromkeys(FLOORS)})
-        if labels is not None:
-            check_states(labels, whole, inner._states(packed, self._length(packed)))
-            inner._labels = (
-                labels if packed.weights is None else labels[np.repeat(np.asarray(sample_weight) > 0, whole.lengths)]
-            )
+        inner = copy.copy(self)
+        inner.__dict__.update(emission=family.inside_em(packed), **dict.fromkeys(FLOORS))
+        if known is not None:
+            whole = self._pack(family, X)
+            labels, counts = read_states(known, whole, sample_weight)
+            inner._labels = labels[counts]
+            check_states(labels, whole, inner._states(packed, median_length(packed)))
         return inner, packed
 
-    @staticmethod
-    def _length(packed: Packed) -> float:
-        """Return the median length."""
-        return float(quantiles(packed.lengths, packed.weights, 0.5))
+    def _alone(self, packed: Packed, index: int) -> HMMEstimator:
+        one = copy.copy(self)
+        one._labels = None if self._labels is None else self._labels[slice(*packed.offsets[index : index + 2])]
+        return one
 
     def _runs(self, own: bool) -> int:
         return 1 if self._example is not None else self.n_init
@@ -342,7 +353,7 @@ class HMMEstimator(EMEstimator):
 
     def _problem(self, packed: Packed, own: bool) -> FitProblem:
         emission: LeafEstimator = self.emission
-        n, labels, bounded = self._states(packed, self._length(packed)), self._labels, bounds_of(emission)
+        n, labels, bounded = self._states(packed, median_length(packed)), self._labels, bounds_of(emission)
 
         def guess(part: Packed, some: Restarts, each: bool) -> First:
             plan = StartPlan(part, n, self.structure, each, some.keys, labels)
@@ -377,14 +388,9 @@ class HMMEstimator(EMEstimator):
         if self._example is not None:
             model: HMM = self._given_to(plan.packed, plan.own)
             if "emissions" in self.fixed:
+                emission.check_kept(model.emissions)
                 return model
             fields = {name: getattr(model, name) for name in model._fields}
             # EM keeps to the floor, and could only fall from a model below it.
             return HMM._restore(*{**fields, "emissions": emission.raised(model.emissions)}.values())
-        init = self.init
-        numeric = plan.packed.alphabet is None
-        if init in ("kmeans", "gmm") and not numeric:
-            raise ValueError(f"HMMEstimator: init={init!r} needs vectors. Got symbols; use 'segmental' or 'random'.")
-        if init == "auto":
-            init = "segmental" if self.structure == "left-right" else "kmeans" if numeric else "random"
-        return first_guess(plan, emission, init, self.ending)
+        return first_guess(plan, emission, self.init, self.ending)

@@ -303,6 +303,10 @@ class HMM(HiddenPaths):
         """What the states emit."""
         return self.emissions
 
+    def as_hmms(self, length: int, who: str) -> Self:
+        """Return the stack itself, as chains return one of hidden Markov models."""
+        return self
+
     def as_chain(self) -> EmittingChain:
         """Return the parts of a stack of batch (a,)."""
         return EmittingChain(self.emissions, self.start, self.transitions, self.final)

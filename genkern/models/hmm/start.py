@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import warnings
 from typing import Any
@@ -15,12 +14,13 @@ from genkern.core.hmm import passes as core
 from genkern.data.objects import Packed
 from genkern.models.estimator import LeafEstimator, one_hot
 from genkern.models.families.gaussian_estimator import GaussianEstimator
+from genkern.models.fit.chosen import CRITERIA
+from genkern.models.fit.emissions import refuse_other_form
 from genkern.models.fit.streams import LARGEST_SEED, Keys, derive, uniforms
-from genkern.models.fit.weights import counted, point_weights
+from genkern.models.fit.weights import amounts, counted, often, point_weights
 from genkern.models.hmm.model import HMM
 from genkern.models.mixture.estimator import MixtureEstimator
 from genkern.models.mixture.start import ROUNDS, cluster, divide, soften
-from genkern.models.value import Value
 from genkern.validation import Floats
 
 SEGMENTATIONS = 10  # rounds of best paths and models fitted to them
@@ -83,30 +83,41 @@ def check_start(model: HMM, structure: str, ending: str | None) -> None:
         )
 
 
+def check_choices(init: HMM | None, n_states: int | str, ending: str | None, fixed: Any) -> None:
+    """Refuse a number of states that is to be chosen beside a model that has one, and fixed weights of no end."""
+    if init is not None and n_states in CRITERIA:
+        raise ValueError(
+            f"HMMEstimator: n_states={n_states!r} chooses the number of states, and 'init' has {init.n_states}. Leave "
+            "out one of them."
+        )
+    if "end" in fixed and (ending != "end" if init is None else init.end is None):
+        raise ValueError(
+            "HMMEstimator: 'fixed' names 'end', and there are no end weights. Use ending='end', or an 'init' with them."
+        )
+
+
 def pack_for_start(model: HMM, emission: LeafEstimator, X: Any) -> Packed:
     """Encode X, refusing a model to start from whose emissions have not the form, or the alphabet, of an estimator."""
     given = [value for name, value in emission.get_params().items() if name.endswith(("alphabet", "missing"))]
     packed = model.pack(X) if given.count(None) == len(given) else emission.pack_sequences(X)
     asked: Any = emission.reference(packed, model.n_states, own=False)
-    alphabet: Any = getattr(model.emissions, "alphabet", None)
-    same = _form(asked) == _form(model.emissions)
-    if not same or (alphabet is not None and not alphabet.same_codes(asked.alphabet)):
-        raise ValueError(
-            f"HMMEstimator: 'init' has emissions {model.emissions!r}, and 'emission' asks for {asked!r}. Make them "
-            "agree, or leave emission='auto'."
-        )
+    refuse_other_form(model.emissions, asked, ("HMMEstimator", "emissions", "emission"))
     return packed
 
 
-def _form(value: Any) -> Any:
-    """Return the classes and shapes of a value and its fields, whatever their numbers and alphabets."""
-    if isinstance(value, Value):
-        return type(value), *(_form(getattr(value, name)) for name in value._fields if name != "alphabet")
-    return value.shape if isinstance(value, np.ndarray) else value
+def _by_name(init: str, plan: StartPlan) -> str:
+    """Return the kind of start that "auto" stands for, refusing clusters of symbols."""
+    numeric = plan.packed.alphabet is None
+    if init in ("kmeans", "gmm") and not numeric:
+        raise ValueError(f"HMMEstimator: init={init!r} needs vectors. Got symbols; use 'segmental' or 'random'.")
+    if init == "auto":
+        return "segmental" if plan.structure == "left-right" else "kmeans" if numeric else "random"
+    return init
 
 
 def first_guess(plan: StartPlan, emission: LeafEstimator, init: str, ending: str | None) -> HMM:
     """Return the HMM (or stack of own HMMs) from which EM starts; labels, if there are any, tell more than ``init``."""
+    init = _by_name(init, plan)
     if plan.labels is not None:
         return _labelled(plan, plan.labels, _known_shares(plan, emission), emission, ending)
     if init == "viterbi":
@@ -179,13 +190,14 @@ def _mixture_shares(plan: StartPlan) -> Floats:
     As in Carli, Bicego, Baldo & Murino (2010), Nonlinear mappings for generative kernels on latent variable models,
     section IV. There are no more components than points.
     """
-    shares = np.zeros((plan.packed.n_points, plan.n))
-    for key, (first, last) in zip(plan.keys, itertools.pairwise(plan.groups.tolist())):
-        points = plan.packed.values[first:last]
-        k, seed = min(plan.n, last - first), int(key) % (LARGEST_SEED + 1)
+    shares, packed = np.zeros((plan.packed.n_points, plan.n)), plan.packed
+    for i, key in enumerate(plan.keys):
+        part = packed.take([i]) if plan.own else packed
+        count = part.n_points if plan.own else int(max(part.n_points, amounts(part).sum()))
+        k, seed = min(plan.n, count), int(key) % (LARGEST_SEED + 1)
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # of a start that EM goes on from
-            mixture = MixtureEstimator(k, GaussianEstimator(), random_state=seed).fit([points]).model_
-        shares[first:last, :k] = mixture.posterior([points])[0]
+            mixture = MixtureEstimator(k, GaussianEstimator(), random_state=seed).fit(part, None, part.weights).model_
+        shares[plan.groups[i] : plan.groups[i + 1], :k] = np.concatenate(mixture.posterior(part))
     return shares
 
 
@@ -198,14 +210,14 @@ def _segments(plan: StartPlan) -> NDArray[np.int64]:
 
 def _clusters(plan: StartPlan, emission: LeafEstimator, rounds: int = ROUNDS["kmeans"]) -> NDArray[np.int64]:
     """Return labels by k-means on the vectors of each object (or of all), as the emissions' family compares them."""
-    return cluster(
-        emission.standardized(plan.packed, plan.own).values, plan.groups, plan.n, plan.uniforms(plan.n), rounds
-    )
+    values = emission.standardized(plan.packed, plan.own).values
+    return cluster(values, plan.groups, plan.n, plan.uniforms(plan.n), rounds, often(plan.packed))
 
 
 def _softened(plan: StartPlan, emission: LeafEstimator, labels: NDArray[np.int64]) -> Floats:
     """Return the shares (N, n) of states in points, given clusters."""
-    return soften(emission.standardized(plan.packed, plan.own).values, plan.groups, labels, plan.n)
+    values = emission.standardized(plan.packed, plan.own).values
+    return soften(values, plan.groups, labels, plan.n, often=often(plan.packed))
 
 
 def _known_shares(plan: StartPlan, emission: LeafEstimator) -> Floats:
@@ -219,7 +231,7 @@ def _known_shares(plan: StartPlan, emission: LeafEstimator) -> Floats:
     if len(unseen) and rest.any():
         points = emission.standardized(plan.packed, plan.own)
         shares[:, unseen] = divide(points, rest, plan.own, len(unseen), plan.keys, "kmeans")[:, 0]
-    return np.asarray(shares + 1.0 / len(shares))
+    return np.asarray(shares + 1.0 / amounts(plan.packed).sum())
 
 
 def _labelled_chain(plan: StartPlan, labels: NDArray[np.int64]) -> tuple[Floats, Floats]:

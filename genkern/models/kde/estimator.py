@@ -108,7 +108,7 @@ class KDEEstimator(ModelEstimator):
         self
         """
         begin_fit(self, X, y)
-        packed = weighted(self.pack(X), sample_weight, "KDEEstimator")
+        packed = weighted(self.pack, X, sample_weight, "KDEEstimator")
         together = Packed(packed.values, packed.offsets[[0, -1]])
         self.model_ = self._fit(together, point_weights(packed), ["X"])[0]
         return self

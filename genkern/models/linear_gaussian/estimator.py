@@ -13,8 +13,8 @@ from genkern.models.fit.em import Steps, expected
 from genkern.models.fit.restarts import First, FitProblem, Restarts
 from genkern.models.fit.streams import Keys, uniforms
 from genkern.models.fit.units import Units, standardise
-from genkern.models.graph import Graph, pack_rows
-from genkern.models.graph_estimator import NetEstimator
+from genkern.models.graph.estimator import NetEstimator
+from genkern.models.graph.model import Graph, pack_rows
 from genkern.models.lds.covariance import shaped
 from genkern.models.linear_gaussian.model import LinearGaussianNet
 from genkern.validation import Floats, check_int, check_number, check_option
@@ -60,7 +60,8 @@ class LinearGaussianNetEstimator(NetEstimator):
         Precision :math:`\rho` of a normal prior :math:`N(0, Q_v / \rho)` on each column of the weights. Zero is maximum
         likelihood, with the smallest weights where parents are collinear.
     init : LinearGaussianNet, optional
-        A network for EM to start from, once; in ``fit_each`` also one for each object, as a list or a stack.
+        A network for EM to start from, once, whose forms of covariances are kept; in ``fit_each`` also one for each
+        object, as a list or a stack.
     n_init : int, default=1
         Restarts from different first guesses if there are hidden nodes; the best is kept.
     max_iter : int, default=1000

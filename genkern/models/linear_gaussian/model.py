@@ -14,7 +14,7 @@ from genkern.core.gaussian import passes as core
 from genkern.data.objects import Packed
 from genkern.models.base import COMMON, COORDINATES, Model, Statistics
 from genkern.models.families.gaussian import Gaussian
-from genkern.models.graph import Graph, make_graph, pack_rows, unique_patterns
+from genkern.models.graph.model import Graph, make_graph, pack_rows, unique_patterns
 from genkern.models.information import Information, InformationBlocks
 from genkern.validation import Floats, check_array, check_int, check_option
 

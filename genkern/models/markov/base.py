@@ -19,6 +19,7 @@ from genkern.models.information import InformationBlocks
 from genkern.models.markov.positions import chain_statistics
 from genkern.models.markov.sample import expected_visits, sample_codes
 from genkern.models.markov.to_hmm import chain_to_hmm
+from genkern.models.value import rebatch
 from genkern.validation import Floats, check_array, check_int, check_option, check_probabilities
 
 LARGEST_STATISTICS = 1 << 27  # most numbers of the statistics of many objects
@@ -224,6 +225,11 @@ class Chain(Model):
         """
         self._require_single("to_hmm")
         return chain_to_hmm(self.tables, self.alphabet, type(self).__name__)
+
+    def as_hmms(self, length: int, who: str) -> HMM:
+        """Return a stack as one of hidden Markov models of sequences of so many symbols; ``who`` asks."""
+        flat = [member.to_hmm() for member in rebatch(self, (-1,)).unstack()]
+        return rebatch(HMM.stack(flat), self.shape)
 
     # --- refusals
 

@@ -11,6 +11,7 @@ from genkern.data.objects import Alphabet, Packed, as_alphabet, object_digests
 from genkern.models.fit.em import expected
 from genkern.models.fit.restarts import Restarts
 from genkern.models.fit.streams import derive, keys_of, seed_of, uniforms
+from genkern.models.fit.weights import first_counted, n_counted
 from genkern.models.markov.backoff import Laws, Smoothing, maximize
 from genkern.models.markov.fit import ChainEstimator
 from genkern.models.markov.model import MarkovChain, PeriodicChain, PositionalChain
@@ -122,6 +123,14 @@ class MarkovChainEstimator(ChainEstimator):
         check_bool(self.stationary, "stationary", "MarkovChainEstimator")
         m, k = alphabet.size, self.order
         return MarkovChain(np.full((m,) * k, 1.0 / m**k), np.full((m,) * (k + 1), 1.0 / m), alphabet)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.stationary and "start" in self.fixed:
+            raise ValueError(
+                "MarkovChainEstimator: stationary=True makes the start the stationary law of the transitions, and "
+                "fixed=('start',) keeps that of the first guess. Leave out one of them."
+            )
 
     def _finish(self, models: list[MarkovChain]) -> list[MarkovChain]:
         if not self.stationary:
@@ -238,9 +247,9 @@ class PeriodicChainEstimator(ChainEstimator):
         packed = packed.take(np.argsort(-np.log1p(-chances) / packed.lengths))
         model: Any = self._reference(as_alphabet(packed.alphabet), packed)
         careful = Smoothing(*np.maximum(self._smoothing(), GUESS))
-        count = 1
-        while count < packed.n_objects:
-            model, _ = maximize(expected(model, packed.take(slice(0, count))), careful)
+        count = 1.0 if packed.weights is None else min(1.0, packed.weights.max())
+        while count < n_counted(packed):
+            model, _ = maximize(expected(model, first_counted(packed, count)), careful)
             fields = {name: getattr(model, name) for name in model._fields}
             fields["phases"] = np.full(self.period, 1.0 / self.period)  # new sequences may begin anywhere
             model, count = PeriodicChain._restore(*fields.values()), 2 * count

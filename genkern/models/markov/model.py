@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from genkern.data.objects import Packed
 from genkern.models.base import Statistics
+from genkern.models.hmm.model import HMM
 from genkern.models.markov.base import Chain, check_chain
 from genkern.models.markov.positions import periodic_statistics, table_gradients
 from genkern.models.markov.stationary import stationary_law
@@ -226,6 +227,12 @@ class PositionalChain(Chain):
         if wanted > self.length:
             raise ValueError(f"PositionalChain.sample: the model has {self.length} positions. Got length={wanted}.")
         return super().sample(n, length=wanted, rng=rng)
+
+    def as_hmms(self, length: int, who: str) -> HMM:
+        """Return a stack as one of hidden Markov models, refusing more symbols than there are positions."""
+        if length > self.length:
+            raise ValueError(f"{who}: PositionalChain has {self.length} positions. Got length={length}.")
+        return super().as_hmms(length, who)
 
 
 def _stationary(transitions: Floats, order: int) -> Floats:

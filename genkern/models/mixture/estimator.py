@@ -16,7 +16,7 @@ from genkern.models.estimator import Batch, LeafEstimator, bounds_of
 from genkern.models.fit.chosen import by_criterion
 from genkern.models.fit.em import Steps, expected
 from genkern.models.fit.em_estimator import EMEstimator
-from genkern.models.fit.emissions import EMISSIONS
+from genkern.models.fit.emissions import EMISSIONS, refuse_other_form
 from genkern.models.fit.restarts import First, FitProblem, Restarts, numbers_in
 from genkern.models.fit.streams import Keys, keys_of, seed_of, unit_free_digests
 from genkern.models.fit.weights import point_weights, weighted
@@ -210,6 +210,11 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
 
     def fit_weighted(self, packed: Packed, weights: Floats, own: bool) -> Mixture:
         """Return the mixtures of the parts into which the points of each member are divided, for EM to start from."""
+        if self._example is not None:
+            raise ValueError(
+                "MixtureEstimator: 'init' as a mixture is for fits of its own. As emissions, give it in the model that "
+                "emits it, such as HMMEstimator(init=HMM(...)), or use init='auto'."
+            )
         keys = (
             keys_of(seed_of(self.random_state), unit_free_digests(packed))
             if own
@@ -241,6 +246,10 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
         """Return mixtures of components with spreads raised to the floor."""
         flat = self._component_of(leaf).raised(leaf.flat_components())
         return Mixture._restore(leaf.weights, rebatch(flat, leaf.components.shape))
+
+    def check_kept(self, leaf: Mixture) -> None:
+        """Raise for components that are not of the form that is asked for."""
+        self._component_of(leaf).check_kept(leaf.flat_components())
 
     def counts(self, blocks: dict[str, Floats], leaf: Mixture) -> Floats:
         """Return the effective number of observations of each component, batch + (k,)."""
@@ -302,7 +311,13 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
     # --- EM
 
     def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
-        packed = weighted(self.pack(X), sample_weight, "MixtureEstimator")
+        packed = weighted(self.pack, X, sample_weight, "MixtureEstimator")
+        if self._example is not None and self.component != "auto":
+            refuse_other_form(
+                self._example.components,
+                self._component_for(packed).reference(packed, self._size(), own=False),
+                ("MixtureEstimator", "components", "component"),
+            )
         inner = self.inside_em(packed)
         refuse_few(packed, self._size(), own)
         return inner, packed
@@ -352,6 +367,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
             # EM keeps to the floor, and could only fall from a model below it.
             given: Mixture = self._given_to(packed, own)
             if "components" in self.fixed:
+                self.check_kept(given)
                 return given
             return rebatch(self.raised(rebatch(given, (*given.shape, 1))), given.shape)
         stack = self._divided(packed, point_weights(packed), own, keys)

@@ -15,7 +15,7 @@ from genkern.models.fit.em_estimator import EMEstimator
 from genkern.models.fit.streams import Keys
 from genkern.models.fit.units import warn_unseen
 from genkern.models.fit.weights import weighted
-from genkern.models.graph import Graph, make_graph
+from genkern.models.graph.model import Graph, make_graph
 
 
 class NetEstimator(EMEstimator):
@@ -28,8 +28,8 @@ class NetEstimator(EMEstimator):
     observed: Any
 
     def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
-        resolved = self.resolve(X)
-        return resolved, weighted(resolved.pack(X), sample_weight, type(self).__name__)
+        packed = weighted(self.pack, X, sample_weight, type(self).__name__)
+        return self.resolve(packed), packed
 
     def _fixable(self) -> list[Any]:
         return list(self.structure)
