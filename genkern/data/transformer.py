@@ -29,7 +29,7 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
     _fitted: ClassVar[str] = "model_"  # the attribute that a fit sets last
     _inputs: ClassVar[dict[str, bool]] = {}  # tags of the input
     _of_floats: ClassVar[bool] = False  # whether the result is an array of floats, whatever the input
-    _refuses_y: ClassVar[bool] = True  # whether fit has no use for y, and refuses one that cannot be labels
+    _refuses_y: ClassVar[bool] = True  # whether fit, which has no use for y, refuses one that cannot be labels
 
     # --- what a class gives
 

@@ -89,6 +89,7 @@ class CharacteristicFeatures(Transformer):
 
     _fitted = "log_weights_"
     _inputs: ClassVar[dict[str, bool]] = {"two_d_array": False}
+    _refuses_y = False  # models have no positions that it could be of
 
     def __init__(
         self,

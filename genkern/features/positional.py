@@ -37,7 +37,7 @@ class PlacedSpectrum(Embedding):
     unknown: str | None
     alphabet_: Alphabet
 
-    _fitted = "alphabet_"
+    _fitted = "ks_"
     _inputs = SYMBOLS
 
     @abstractmethod

@@ -65,6 +65,7 @@ class ProposalFeatures(Transformer):
 
     _fitted = "log_proposal_"
     _inputs: ClassVar[dict[str, bool]] = {"two_d_array": False}
+    _refuses_y = False  # models have no positions that it could be of
 
     def __init__(
         self,

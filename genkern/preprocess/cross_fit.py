@@ -86,7 +86,7 @@ class CrossFit(Transformer):
     array([-3.71, -3.05])
     """
 
-    _fitted = "embedding_"
+    _fitted = "_count"
 
     def __init__(self, embedding: Any, cv: Any = 5):
         self.embedding = embedding
