@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import genkern
+from genkern.data.transformer import Transformer
 from genkern.models.base import Model
 
 SOURCES = sorted(Path(genkern.__file__).parent.rglob("*.py"))
@@ -159,6 +160,46 @@ def test_nobody_outside_asks_a_model_for_its_class() -> None:
 
 def test_what_a_subclass_must_give_is_abstract() -> None:
     assert [path.name for path in SOURCES if "must define" in path.read_text()] == []
+
+
+BASES = {"genkern.data.transformer", "genkern.features.base"}
+SCAFFOLDING = {"fit", "fit_transform", "transform", "position_features", "get_feature_names_out"}
+SCAFFOLDING |= {"n_features_in_", "n_features_out_", "__sklearn_tags__", "__sklearn_is_fitted__"}
+OWN_WAY = {  # what transformers do not leave to their base, and why
+    ("CrossFit", "fit"): "takes groups",
+    ("CrossFit", "fit_transform"): "takes groups",
+    ("BlockNormalizer", "fit_transform"): "that of the embedding may be cheaper than its fit and transform, or differ",
+    ("Views", "fit_transform"): "those of the embeddings may be cheaper than their fit and transform, or differ",
+    ("Gram", "fit_transform"): "gives the symmetric matrix, which fit does not compute, at half the price",
+}
+CHECKS = {"check_is_fitted", "remember_width", "begin_fit", "refuse_unused", "validate_data"}
+OWN_CHECKS = {  # of what a base checks for all
+    ("gram.py", "validate_data"): "of vectors or of models, as the kernel says",
+    ("cross_fit.py", "remember_width"): "of a fit that takes groups",
+    ("cross_fit.py", "check_is_fitted"): "of embeddings_of, which others have not",
+    ("class_models.py", "refuse_unused"): "only if there is no model per class",
+}
+
+
+def test_every_public_transformer_leaves_its_scaffolding_to_the_base() -> None:
+    transformers = [value for _, value in PUBLIC if inspect.isclass(value) and hasattr(value, "transform")]
+    assert len(transformers) > 25
+    assert not [value for value in transformers if not issubclass(value, Transformer)]
+    classes = {own for value in transformers for own in value.__mro__ if own.__module__.startswith("genkern.")}
+    found = {
+        (own.__name__, name) for own in classes if own.__module__ not in BASES for name in SCAFFOLDING & {*vars(own)}
+    }
+    assert found == set(OWN_WAY)
+
+
+def test_transformers_leave_checks_of_widths_and_readiness_to_the_base() -> None:
+    found = set()
+    for path, tree in TREES.items():
+        module = ".".join(path.with_suffix("").parts[-3:])
+        if path.parent.name in ("features", "preprocess", "kernels") and module not in BASES:
+            calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+            found |= {(path.name, name) for name in map(ast.unparse, calls) if name in CHECKS}
+    assert found == set(OWN_CHECKS)
 
 
 def forbidden(rule: tuple[Any, ast.expr]) -> bool:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from genkern.affinities.collection import Collection, Group, as_collection
-from genkern.features.base import Embedding
+from genkern.data.transformer import Transformer
 from genkern.models.base import Model
 from genkern.models.characteristic import Complexes, EmittingChain, Waves
 from genkern.models.fit.streams import seed_of
@@ -22,7 +21,7 @@ HIGHEST = 340.0  # the logarithm of a feature whose square is neither lost nor i
 LOG_2 = math.log(2.0)
 
 
-class CharacteristicFeatures(Embedding):
+class CharacteristicFeatures(Transformer):
     r"""Features of models whose inner products estimate the mean map kernel: characteristic functions.
 
     .. math:: \phi_s(p) = \sqrt{\frac{N(\omega_s; 0, \lambda I)}{D\, g(\omega_s)}}\, [\mathrm{Re}\, \chi_p(\omega_s),
@@ -88,8 +87,9 @@ class CharacteristicFeatures(Embedding):
            [0.52, 0.71]])
     """
 
-    _fitted = "frequencies_"
+    _fitted = "log_weights_"
     _inputs: ClassVar[dict[str, bool]] = {"two_d_array": False}
+    _refuses_y = False  # models have no positions that it could be of
 
     def __init__(
         self,
@@ -107,19 +107,7 @@ class CharacteristicFeatures(Embedding):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw frequencies for the space that the models are distributions over.
-
-        Parameters
-        ----------
-        X : list of models, or stack
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         who = "CharacteristicFeatures"
         check_bool(self.normalize, "normalize", who)
         lam = check_number(self.lam, "lam", who)
@@ -135,22 +123,13 @@ class CharacteristicFeatures(Embedding):
         self.frequencies_ = np.sqrt(lam / (1.0 + lam * damping)) * drawn
         ratios = damping * self.frequencies_**2 - np.log1p(lam * damping)
         self.log_weights_: Floats = 0.25 * ratios.sum(axis=(0, 2))
-        return self
 
-    def transform(self, X: Any) -> Floats:
-        """Return the features of each model.
-
-        Parameters
-        ----------
-        X : list of models, or stack
-
-        Returns
-        -------
-        features : ndarray of shape (n, n_components)
-        """
-        check_is_fitted(self, "frequencies_")
+    def _encode(self, X: Any) -> Collection:
         models = self._collect(X)
         self._match(models)
+        return models
+
+    def _transform(self, models: Collection) -> Floats:
         features = np.empty((len(models), self.n_components))
 
         def fill(stack: Any, places: NDArray[np.int64]) -> None:
@@ -160,10 +139,9 @@ class CharacteristicFeatures(Embedding):
         Parallel(n_jobs=self.n_jobs, require="sharedmem")(tasks)
         return features
 
-    def _names_out(self) -> Any:
+    def _names_out(self, given: Any) -> Any:
         """Return ``re[0]``, ``re[1]``, ..., ``im[0]``, ``im[1]``, ..."""
-        count = self.frequencies_.shape[1]
-        return np.array([f"{part}[{s}]" for part in ("re", "im") for s in range(count)], dtype=object)
+        return [f"{part}[{s}]" for part in ("re", "im") for s in range(self.frequencies_.shape[1])]
 
     def _collect(self, X: Any) -> Collection:
         """Return models sorted into stacks, refusing those without characteristic functions."""

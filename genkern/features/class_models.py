@@ -158,11 +158,6 @@ def _by_label(table: Mapping[Any, Any], label: Any, what: str, who: str) -> Any:
     return table[_plain(label)]
 
 
-def takes_nan(estimator: Any) -> bool:
-    """Say whether NaN may mean missing in what an estimator, a model or models of classes take."""
-    return isinstance(estimator, Mapping) or allows_nan(estimator)
-
-
 def check_estimator_of_models(estimator: Any, who: str) -> ModelEstimator:
     """Return the estimator if it fits models."""
     if not isinstance(estimator, ModelEstimator):
@@ -171,9 +166,3 @@ def check_estimator_of_models(estimator: Any, who: str) -> ModelEstimator:
             f"Got {type(estimator).__name__}."
         )
     return estimator
-
-
-def allows_nan(target: Any) -> bool:
-    """Say whether NaN may mean missing in what a model (always) or an estimator takes."""
-    tags = getattr(target, "__sklearn_tags__", None)
-    return tags is None or bool(tags().input_tags.allow_nan)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from genkern.data.objects import Packed, remember_width
-from genkern.features.base import Embedding
-from genkern.features.class_models import fit_models
+from genkern.data.objects import Packed
+from genkern.features.base import ModelEmbedding
 from genkern.features.enumeration import exact_scores
 from genkern.features.score_blocks import layout_of, names_of, scores_from, scores_of
 from genkern.features.streaming import blas, stream
@@ -25,7 +24,7 @@ LENGTH_POWER = {None: 0.0, "length": 1.0, "sqrt": 0.5}
 RCOND_EXACT, RCOND_EMPIRICAL = 1e-10, 1e-8  # relative size below which an eigenvalue is a rounding error
 
 
-class FisherScore(Embedding):
+class FisherScore(ModelEmbedding):
     r"""Features whose inner product is the Fisher kernel of one generative model of all objects.
 
     .. math:: \phi(x) = W^T U_x, \qquad U_x = \nabla_\theta \log p(x | \theta), \qquad W W^T = I^+, \qquad
@@ -137,57 +136,31 @@ class FisherScore(Embedding):
         self.per_class = per_class
         self.blocks = blocks
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the model, if it is not given, and its information.
-
-        Parameters
-        ----------
-        X : list of n objects
-        y : array-like of shape (n,), optional
-            Labels, for ``per_class``; otherwise ignored.
-
-        Returns
-        -------
-        self
-        """
-        self._check_options()
-        remember_width(self, X, reset=True)
-        self.model_, packed = fit_models(self.estimator, X, y, self.per_class, "FisherScore")
+    def _learn(self, packed: Packed) -> None:
         self._layout = layout_of(self.model_, self.blocks)
         self.blocks_ = self._layout.blocks
-        self.n_features_out_ = len(self._layout.source)
         self.whitener_ = whitener_of(self._roots(packed))
         if self.whitener_.is_zero:
             warnings.warn(
                 "FisherScore: the model has no information about its parameters, so all features are zero. Is "
                 "it certain of every observation? Give the estimator a pseudocount, or another family.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=4,
             )
-        return self
 
-    def transform(self, X: Any) -> Floats:
-        """Return the features of each object.
-
-        Parameters
-        ----------
-        X : list of n objects
-
-        Returns
-        -------
-        features : ndarray of shape (n, p)
-        """
-        self._ready(X)
-        packed = self.model_.pack(X)
-        features = np.zeros((packed.n_objects, self.n_features_out_))
+    def _transform(self, packed: Packed) -> Floats:
+        features = np.zeros((packed.n_objects, self._width()))
         with blas().limit(limits=1, user_api="blas"):
             for part, scores in self._scores(packed):
                 self.whitener_.apply(scores, out=features[part])
         return features
 
-    def _names_out(self) -> Any:
+    def _names_out(self, given: Any) -> Any:
         """Return the names of parameters, and ``occupancy[state]`` for visits."""
         return np.array(names_of(self.model_), dtype=object)[self._layout.source]
+
+    def _width(self) -> int:
+        return len(self._layout.source)
 
     def _check_options(self) -> None:
         check_option(self.information, INFORMATION, "information", "FisherScore")
@@ -240,15 +213,8 @@ class FisherScore(Embedding):
         power = LENGTH_POWER[self.length_norm]
         return stream(work, packed, self._layout.total, self.n_jobs)
 
-    def position_features(self, X: Any) -> Any:
-        """Return what each position of one object adds to its features, a sparse array (T, p).
-
-        Parameters
-        ----------
-        X : list of one object
-        """
-        packed, source = self.model_.pack(X), self._layout.source
-        scale = packed.lengths[0] ** LENGTH_POWER[self.length_norm]
+    def _position_features(self, packed: Packed) -> Any:
+        source, scale = self._layout.source, packed.lengths[0] ** LENGTH_POWER[self.length_norm]
         if np.array_equal(source, np.arange(len(self.model_.parameter_names))):
             found = self.model_.position_gradients(packed, self.coordinates)
         else:
@@ -264,4 +230,4 @@ class FisherScore(Embedding):
         features = np.zeros(wide.shape)
         whitener.apply(wide, out=features)
         part = sparse.coo_array(features)
-        return sparse.csr_array((part.data, (part.row, part.col + low)), (len(scores), self.n_features_out_))
+        return sparse.csr_array((part.data, (part.row, part.col + low)), (len(scores), self._width()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -94,6 +94,7 @@ class LatentMeanMap(StateEmbedding):
            [0.518, 1.   ]])
     """
 
+    _inputs: ClassVar[dict[str, bool]] = {"allow_nan": False}
     apply = "sum"  # of the shared sums over time: there is no other choice here
     map = None
 
@@ -120,6 +121,7 @@ class LatentMeanMap(StateEmbedding):
         self.n_jobs = n_jobs
 
     def _check_options(self) -> None:
+        super()._check_options()
         check_number(self.lam_x, "lam_x", "LatentMeanMap", infinite=True)
         check_number(self.lam_q, "lam_q", "LatentMeanMap", infinite=True)
         check_option(self.parts, PARTS, "parts", "LatentMeanMap")
@@ -128,6 +130,10 @@ class LatentMeanMap(StateEmbedding):
         check_int(self.random_state, "random_state", "LatentMeanMap")
 
     def _learn(self, packed: Packed) -> None:
+        self._choose(packed)
+        super()._learn(packed)
+
+    def _choose(self, packed: Packed) -> None:
         """Choose the features of an observation and draw their frequencies."""
         self.features_ = "exact"
         if packed.alphabet is not None:
@@ -209,8 +215,3 @@ class LatentMeanMap(StateEmbedding):
                 stacklevel=2,
             )
         return taylor_features(points, self.lam_x, self.n_components)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = False
-        return tags

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from genkern.data.objects import Packed
+from genkern.data.transformer import takes_nan
 from genkern.features.marginalized_points import expected_points, moments_of, refuse_missing, refuse_windows
 from genkern.features.random_features import draw_waves, fourier_features
 from genkern.features.states import StateEmbedding, States
@@ -114,6 +115,7 @@ class Marginalized(StateEmbedding):
         self.n_jobs = n_jobs
 
     def _check_options(self) -> None:
+        super()._check_options()
         if self.order not in (1, 2):
             raise ValueError(f"The 'order' parameter of Marginalized must be 1 or 2. Got {self.order!r} instead.")
         check_bool(self.normalize, "normalize", "Marginalized")
@@ -224,10 +226,8 @@ class Marginalized(StateEmbedding):
         sums = [weights[a:b].T @ waves[a:b] for a, b in pairwise(ends.tolist())]
         return self._finish(np.stack(sums), np.diff(ends), self.normalize, states.whole)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan &= self.features != "rbf"
-        return tags
+    def _takes(self) -> dict[str, bool]:
+        return {"allow_nan": takes_nan(self.estimator) and self.features != "rbf"}
 
 
 def _n_states(model: Any, order: int) -> int:

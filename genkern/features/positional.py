@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -13,17 +13,18 @@ from scipy import sparse
 
 from genkern.core.words.counts import kmer_sparse
 from genkern.data.objects import Alphabet, Packed, pack_symbols
-from genkern.features.base import SYMBOLS, Embedding
+from genkern.data.transformer import SYMBOLS
+from genkern.features.base import Embedding
 from genkern.features.positions import shares_of_reading
 from genkern.features.spectrum import Spectrum
 from genkern.models.families.site import pack_windows
-from genkern.validation import begin_fit, check_int
+from genkern.validation import check_int
 
 LARGEST = 1 << 25  # most columns
 AUTO = 1 << 20  # most columns of words whose lengths are chosen unasked
 
 
-class PlacedSpectrum(Embedding, ABC):
+class PlacedSpectrum(Embedding):
     """Base of counts of words in several places of an object, one block of columns per length of words and place.
 
     A subclass gives ``_pack`` and, for words of k symbols, the places' names and what is read there.
@@ -36,7 +37,7 @@ class PlacedSpectrum(Embedding, ABC):
     unknown: str | None
     alphabet_: Alphabet
 
-    _fitted = "alphabet_"
+    _fitted = "ks_"
     _inputs = SYMBOLS
 
     @abstractmethod
@@ -51,19 +52,7 @@ class PlacedSpectrum(Embedding, ABC):
     def _read(self, packed: Any, k: int) -> tuple[Any, Any]:
         """Return the codes of all places of all objects, one after the other, and where they begin and end."""
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the alphabet, if it is not given.
-
-        Parameters
-        ----------
-        X : list of n symbol sequences
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         who = type(self).__name__
         auto = isinstance(self.ks, str) and self.ks == "auto"
         if not auto and (isinstance(self.ks, str) or not isinstance(self.ks, Sequence) or not self.ks):
@@ -71,17 +60,20 @@ class PlacedSpectrum(Embedding, ABC):
                 f"The 'ks' parameter of {who} must be a list of lengths of words, or 'auto'. Got {self.ks!r}."
             )
         lengths = [] if auto else [check_int(k, "ks", f"{who}, each of them,", 1) for k in self.ks]
-        begin_fit(self, X, y)
         self.alphabet_ = self._pack(X, self.alphabet).alphabet
         self.ks_ = self._choose() if auto else lengths
-        self.n_features_out_ = self._n_columns(self.ks_)
-        if self.n_features_out_ > LARGEST:
+        if self._width() > LARGEST:
             raise ValueError(
                 f"{who}: words of up to {max(self.ks_)} of {self.alphabet_.size} symbols need "
-                f"{self.n_features_out_:.3g} columns, more than {LARGEST}. Take shorter words in "
+                f"{self._width():.3g} columns, more than {LARGEST}. Take shorter words in "
                 f"ks={self.ks!r}, or ks='auto'."
             )
-        return self
+
+    def _encode(self, X: Any) -> Any:
+        return self._pack(X, self.alphabet_)
+
+    def _width(self) -> int:
+        return self._n_columns(self.ks_)
 
     def _n_columns(self, ks: Sequence[int]) -> int:
         """Return the number of columns of words of these lengths."""
@@ -92,21 +84,7 @@ class PlacedSpectrum(Embedding, ABC):
         sets = [list(range(1, last + 1)) for last in range(1, self.longest + 1)]
         return [ks for ks in sets if len(ks) == 1 or (self._places(len(ks)) and self._n_columns(ks) <= AUTO)][-1]
 
-    def transform(self, X: Any) -> Any:
-        """Return the counts of each object.
-
-        Parameters
-        ----------
-        X : list of n symbol sequences
-
-        Returns
-        -------
-        counts : CSR matrix of shape (n, n_features_out_)
-            For each length of words, in the order of ``ks``, the places one after the other, and in each the words in
-            the order of the alphabet, the first symbol changing slowest.
-        """
-        self._ready(X)
-        packed = self._pack(X, self.alphabet_)
+    def _transform(self, packed: Any) -> Any:
         members = self.alphabet_.members_for(packed.values)
         blocks = []
         for k in self.ks_:
@@ -120,15 +98,8 @@ class PlacedSpectrum(Embedding, ABC):
             blocks.append(sparse.csr_matrix((data, columns, starts[::places]), (packed.n_objects, places * size)))
         return sparse.hstack(blocks, format="csr")
 
-    def position_features(self, X: Any) -> Any:
-        """Return what each position of one object adds to its features, a sparse array (T, p).
-
-        Parameters
-        ----------
-        X : list of one object
-        """
-        packed, blocks = self._pack(X, self.alphabet_), []
-        length, size = packed.values.size, self.alphabet_.size
+    def _position_features(self, packed: Any) -> Any:
+        blocks, length, size = [], packed.values.size, self.alphabet_.size
         for k in self.ks_:
             codes, offsets = self._read(packed, k)
             where, _ = self._read(packed._replace(values=np.arange(length).reshape(packed.values.shape)), k)
@@ -146,17 +117,16 @@ class PlacedSpectrum(Embedding, ABC):
             blocks.append(terms)
         return sparse.hstack(blocks, format="csr")
 
-    def _names_out(self) -> Any:
+    def _names_out(self, given: Any) -> Any:
         """Return ``place:word`` for each feature; symbols that are no single characters are joined by commas."""
         symbols = [str(symbol) for symbol in self.alphabet_.symbols]
         between = "" if all(len(symbol) == 1 for symbol in symbols) else ","
-        names = [
+        return [
             f"{place}:{between.join(word)}"
             for k in self.ks_
             for place in self._places(k)
             for word in product(symbols, repeat=k)
         ]
-        return np.array(names, dtype=object)
 
 
 class PositionalSpectrum(PlacedSpectrum):
@@ -184,7 +154,8 @@ class PositionalSpectrum(PlacedSpectrum):
     length_ : int
         The length L of all sequences; one of another length is refused.
     n_features_out_ : int
-        :math:`\sum_k (L - k + 1)\, m^k`: with large alphabets take short words.
+        :math:`\sum_k (L - k + 1)\, m^k`: for each k all positions, in each the words in the order of the alphabet, the
+        first symbol changing slowest. With large alphabets take short words.
 
     Notes
     -----
@@ -217,28 +188,15 @@ class PositionalSpectrum(PlacedSpectrum):
         self.alphabet = alphabet
         self.unknown = unknown
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the length of the sequences and the alphabet, if it is not given.
-
-        Parameters
-        ----------
-        X : list of n symbol sequences of one length
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         self.__dict__.pop("length_", None)  # of an earlier fit
         self.length_ = self._pack(X, self.alphabet).values.shape[1]
-        super().fit(X, y)
+        super()._fit(X, y)
         if max(self.ks_) > self.length_:
             raise ValueError(
                 f"PositionalSpectrum: words of {max(self.ks_)} symbols are longer than the sequences, which have "
                 f"{self.length_}. Take shorter words in ks={self.ks!r}."
             )
-        return self
 
     def _pack(self, X: Any, alphabet: Any) -> Any:
         length = getattr(self, "length_", None)
@@ -279,7 +237,8 @@ class RegionSpectrum(PlacedSpectrum):
     ks_ : list of int
         Lengths of the words.
     n_features_out_ : int
-        :math:`R \sum_k m^k`.
+        :math:`R \sum_k m^k`: for each k all regions, in each the words in the order of the alphabet, the first symbol
+        changing slowest.
 
     Notes
     -----
@@ -312,21 +271,9 @@ class RegionSpectrum(PlacedSpectrum):
         self.alphabet = alphabet
         self.unknown = unknown
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the alphabet, if it is not given.
-
-        Parameters
-        ----------
-        X : list of n symbol sequences
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         check_int(self.n_regions, "n_regions", "RegionSpectrum", 1)
-        return super().fit(X, y)
+        super()._fit(X, y)
 
     def _pack(self, X: Any, alphabet: Any) -> Any:
         return pack_symbols(X, alphabet, "RegionSpectrum", unknown=self.unknown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise, product
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -13,9 +13,10 @@ from sklearn.preprocessing import normalize as scale_rows
 
 from genkern.core.words.counts import kmer_counts, kmer_sparse
 from genkern.data.objects import Packed, pack_symbols
-from genkern.features.base import SYMBOLS, Embedding
+from genkern.data.transformer import SYMBOLS
+from genkern.features.base import Embedding
 from genkern.features.positions import as_vector, share, word_terms
-from genkern.validation import begin_fit, check_bool, check_int, check_option
+from genkern.validation import check_bool, check_int, check_option
 
 DENSE_WORDS = 4096  # spectra with more words are sparse unless asked otherwise
 
@@ -55,7 +56,7 @@ class Spectrum(Embedding):
     offsets_ : tuple of int
         Where the k symbols of a word are read.
     n_features_out_ : int
-        The number of words, m ** k.
+        The number of words, m ** k, in the order of the alphabet, the first symbol changing slowest.
 
     Notes
     -----
@@ -109,19 +110,7 @@ class Spectrum(Embedding):
         self.offsets = offsets
         self.unknown = unknown
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the alphabet, if it is not given.
-
-        Parameters
-        ----------
-        X : list of n symbol sequences
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         offsets = self._check_offsets()
         if self.sparse != "auto":
             check_bool(self.sparse, "sparse", "Spectrum, if not 'auto',")
@@ -131,26 +120,14 @@ class Spectrum(Embedding):
                 raise ValueError(
                     f"Spectrum: normalize={self.normalize!r} needs a 'dtype' of floats. Got {np.dtype(self.dtype)}."
                 )
-        begin_fit(self, X, y)
         known: Any = pack_symbols(X, self.alphabet, "Spectrum", unknown=self.unknown).alphabet
-        self.alphabet_, self.offsets_, self.n_features_out_ = known, offsets, known.size ** len(offsets)
-        return self
+        self.offsets_, self.alphabet_ = offsets, known
 
-    def transform(self, X: Any) -> Any:
-        """Return the counts of each object.
+    def _encode(self, X: Any) -> Packed:
+        return pack_symbols(X, self.alphabet_, "Spectrum")
 
-        Parameters
-        ----------
-        X : list of n symbol sequences
-
-        Returns
-        -------
-        counts : ndarray or CSR matrix of shape (n, m ** k)
-            Words in the order of the alphabet, the first symbol changing slowest.
-        """
-        self._ready(X)
-        packed = pack_symbols(X, self.alphabet_, "Spectrum")
-        large = self.sparse is True or (self.sparse == "auto" and self.n_features_out_ > DENSE_WORDS)
+    def _transform(self, packed: Packed) -> Any:
+        large = self.sparse is True or (self.sparse == "auto" and self._width() > DENSE_WORDS)
         counts = self._count(packed, large, self.dtype)
         if self.normalize is None:
             return counts
@@ -163,27 +140,23 @@ class Spectrum(Embedding):
         count: Any = lenient if large else kmer_counts
         members, k = known.members_for(packed.values), len(self.offsets_)
         counts = count(packed.values, packed.offsets, known.size, k, members, dtype, self.offsets_)
-        return sparse.csr_matrix(counts, shape=(packed.n_objects, self.n_features_out_)) if large else counts
+        return sparse.csr_matrix(counts, shape=(packed.n_objects, self._width())) if large else counts
 
-    def position_features(self, X: Any) -> Any:
-        """Return what each position of one object adds to its features, a sparse array (T, p).
-
-        Parameters
-        ----------
-        X : list of one object
-        """
-        packed = pack_symbols(X, self.alphabet_, "Spectrum")
+    def _position_features(self, packed: Packed) -> Any:
         offsets = np.array(self.offsets_)
-        counts = word_terms(lambda words: self._count(words, True, np.float64), packed, offsets, self.n_features_out_)
-        return share(counts, counts.sum(axis=0), as_vector(self.transform(packed)))
+        counts = word_terms(lambda words: self._count(words, True, np.float64), packed, offsets, self._width())
+        return share(counts, counts.sum(axis=0), as_vector(self._transform(packed)))
 
-    def _names_out(self) -> Any:
+    def _width(self) -> int:
+        return int(self.alphabet_.size ** len(self.offsets_))
+
+    def _names_out(self, given: Any) -> Any:
         """Return the words, one per feature: a dot per place of a gap, commas if symbols are no single characters."""
         symbols = [str(symbol) for symbol in self.alphabet_.symbols]
         between = "" if all(len(symbol) == 1 for symbol in symbols) else ","
         gaps = ["." * (gap - 1) for gap in np.diff(self.offsets_, prepend=-1)]
         words = product(symbols, repeat=len(gaps))
-        return np.array([between.join(map("".join, zip(gaps, word))) for word in words], dtype=object)
+        return [between.join(map("".join, zip(gaps, word))) for word in words]
 
     def _check_offsets(self) -> tuple[int, ...]:
         """Return where words read their symbols."""

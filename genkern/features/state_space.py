@@ -78,6 +78,7 @@ class StateSpace(StateEmbedding):
         self.n_jobs = n_jobs
 
     def _check_options(self) -> None:
+        super()._check_options()
         check_bool(self.transitions, "transitions", "StateSpace")
         check_bool(self.normalize, "normalize", "StateSpace")
 

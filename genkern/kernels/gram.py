@@ -5,15 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from scipy.linalg import eigh
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
+from genkern.data.transformer import Transformer
 from genkern.kernels.base import HIGHEST, LOWEST, Kernel
 from genkern.kernels.divergences import NotPositiveWarning
 from genkern.kernels.positivity import allowance, indefinite, is_positive
@@ -25,30 +26,31 @@ WHOLE = 1 << 24  # entries of a matrix that one thread does in one go
 PSD = ("warn", "raise", "clip", "shift")
 
 
-class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelTransformer(ClassNamePrefixFeaturesOutMixin, Transformer):
     """Kernel values in blocks, on one thread or several, with one common factor: what matrices are made from."""
+
+    _of_floats = True
+    _refuses_y = False
+    _wanted: ClassVar[str] = "a Kernel such as RBF()"  # by messages
 
     kernel: Kernel
     n_jobs: int | None
     block_size: int | None
     verbose: int
 
-    def _start(self, X: Any) -> tuple[Any, Any]:
-        """Return the checked and the prepared training representations; set the scale."""
-        if not isinstance(self.kernel, Kernel):
-            raise TypeError(
-                f"{type(self).__name__}: 'kernel' must be a Kernel such as RBF(). Got {self.kernel!r} instead."
-            )
-        checked = self._checked(X, reset=True)
+    def _start(self, checked: Any) -> Any:
+        """Return the prepared training representations; set the scale."""
         ready = self.kernel.prepare(checked)
         self.log_scale_ = 0.0
         if self.kernel.native_logs:
             top = float(self.kernel.log_diag(ready).max())
             self.log_scale_ = top if np.isfinite(top) else 0.0
-        return checked, ready
+        return ready
 
     def _checked(self, X: Any, reset: bool) -> Any:
         """Return a checked matrix, or representations of another kind as they are."""
+        if not isinstance(self.kernel, Kernel):
+            raise TypeError(f"{type(self).__name__}: 'kernel' must be {self._wanted}. Got {self.kernel!r} instead.")
         if not self.kernel.vectors:
             return X
         refuse_models(X, type(self.kernel).__name__)
@@ -125,10 +127,9 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         with threadpool_limits(1, "blas") if jobs > 1 else nullcontext():
             Parallel(n_jobs=jobs, require="sharedmem", verbose=self.verbose)(delayed(fill)(*tile) for tile in tiles)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = isinstance(self.kernel, Kernel) and self.kernel.vectors and self.kernel.accepts_sparse
-        return tags
+    def _takes(self) -> dict[str, bool]:
+        known = isinstance(self.kernel, Kernel)
+        return {"sparse": known and self.kernel.vectors and self.kernel.accepts_sparse}
 
 
 class Gram(KernelTransformer):
@@ -194,6 +195,8 @@ class Gram(KernelTransformer):
     array([0, 1])
     """
 
+    _fitted = "shift_"
+
     def __init__(
         self,
         kernel: Kernel,
@@ -208,32 +211,13 @@ class Gram(KernelTransformer):
         self.verbose = verbose
         self.psd = psd
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Remember the training representations; with ``psd``, look at their matrix.
-
-        Parameters
-        ----------
-        X : list of models, stack of models, or matrix of shape (n, d)
-            What the kernel compares.
-        y : object, optional
-            Ignored.
-        """
-        ready = self._fit(X)
+    def _fit(self, X: Any, y: Any) -> None:
+        ready = self._learn(X)
         if self.psd is not None:
             self._mend(self._square(ready), ready)
-        return self
 
-    def transform(self, X: Any) -> Floats:
-        """Return kernel values with the training representations, shape (n, n_fit).
-
-        Parameters
-        ----------
-        X : list of models, stack of models, or matrix of shape (n, d)
-            What the kernel compares.
-        """
-        check_is_fitted(self)
-        first = self.kernel.prepare(self._checked(X, reset=False))
-        out = self._cross(first, self.kernel.prepare(self.X_fit_))
+    def _transform(self, X: Any) -> Floats:
+        out = self._cross(self.kernel.prepare(X), self.kernel.prepare(self.X_fit_))
         if self.negative_ is not None:
             for rows in slices(len(out), VECTORS):
                 out[rows] -= (out[rows] @ self.negative_) @ self.negative_.T
@@ -249,17 +233,17 @@ class Gram(KernelTransformer):
         y : object, optional
             Ignored.
         """
-        ready = self._fit(X)
+        ready = self._learn(self._begin(X, y))
         out = self._square(ready)
         if self.psd is not None:
             self._mend(out, ready)
         return out
 
-    def _fit(self, X: Any) -> Any:
+    def _learn(self, X: Any) -> Any:
         """Set the fitted attributes but for what ``psd`` asks; return the prepared representations."""
         if self.psd is not None:
             check_option(self.psd, PSD, "psd", "Gram")
-        self.X_fit_, ready = self._start(X)
+        self.X_fit_, ready = X, self._start(X)
         self._check_diagonal(ready)
         self._n_features_out = ready.shape[0]
         self.negative_: Floats | None = None
@@ -296,7 +280,7 @@ class Gram(KernelTransformer):
             words = f"Gram: {indefinite(values[0], values[-1], self.kernel, ready)} psd='clip' or 'shift' mends it."
             if self.psd == "raise":
                 raise ValueError(words)
-            warnings.warn(words, NotPositiveWarning, stacklevel=3)
+            warnings.warn(words, NotPositiveWarning, stacklevel=4)
 
     def _run(self, fill: Callable[[slice, slice], None], tiles: list[tuple[slice, slice]]) -> None:
         """Do all blocks, without the words of kernels about matrices in general: ``psd`` looks at this one."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from genkern.kernels.base import Kernel
 from genkern.kernels.divergences import NotPositiveWarning
@@ -87,6 +86,8 @@ class Nystrom(KernelTransformer):
     0.002
     """
 
+    _fitted = "root_"
+
     def __init__(
         self,
         kernel: Kernel,
@@ -105,40 +106,21 @@ class Nystrom(KernelTransformer):
         self.block_size = block_size
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose landmarks among the training representations.
-
-        Parameters
-        ----------
-        X : list of models, stack of models, or matrix of shape (n, d)
-            What the kernel compares.
-        y : object, optional
-            Ignored.
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         most = check_int(self.n_landmarks, "n_landmarks", "Nystrom", 1)
         select = check_option(self.select, SELECT, "select", "Nystrom")
-        checked, ready = self._start(X)
+        ready = self._start(X)
         n = ready.shape[0]
         if select == "pivots":
             self.landmark_indices_ = self._pivots(ready, min(most, n))
         else:
             self.landmark_indices_ = check_random_state(self.random_state).permutation(n)[:most]
-        self.landmarks_ = _safe_indexing(checked, self.landmark_indices_)
+        self.landmarks_ = _safe_indexing(X, self.landmark_indices_)
         self.root_ = self._root()
         self._n_features_out = len(self.root_)
-        return self
 
-    def transform(self, X: Any) -> Floats:
-        """Return features, shape (n, m).
-
-        Parameters
-        ----------
-        X : list of models, stack of models, or matrix of shape (n, d)
-            What the kernel compares.
-        """
-        check_is_fitted(self)
-        ready = self.kernel.prepare(self._checked(X, reset=False))
-        out = self._cross(ready, self.kernel.prepare(self.landmarks_))
+    def _transform(self, X: Any) -> Floats:
+        out = self._cross(self.kernel.prepare(X), self.kernel.prepare(self.landmarks_))
         for rows in slices(len(out), VECTORS):
             out[rows] = out[rows] @ self.root_
         return out
@@ -150,7 +132,7 @@ class Nystrom(KernelTransformer):
         values, vectors = eigh(W)
         if values[0] < -allowance(W):
             words = indefinite(values[0], values[-1], self.kernel, ready)
-            warnings.warn(f"Nystrom: {words} Only the positive part is used.", NotPositiveWarning, stacklevel=3)
+            warnings.warn(f"Nystrom: {words} Only the positive part is used.", NotPositiveWarning, stacklevel=4)
         kept = values > CUTOFF * max(values[-1], 0.0)
         root: Floats = (vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T
         return root

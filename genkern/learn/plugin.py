@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.data.objects import remember_width
-from genkern.features.class_models import check_labels, fit_class_models, takes_nan
+from genkern.data.transformer import takes_nan
+from genkern.features.class_models import check_labels, fit_class_models
 from genkern.models.class_mixture import refuse_impossible
 from genkern.validation import Floats
 

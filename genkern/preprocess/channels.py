@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from genkern.data.objects import Alphabet, handed_on, pack_symbols
-from genkern.features.base import SYMBOLS, ObjectTransformer
-from genkern.validation import Floats, begin_fit, check_array, check_option
+from genkern.data.objects import Alphabet, Packed, handed_on, pack_symbols
+from genkern.data.transformer import SYMBOLS, Transformer
+from genkern.validation import Floats, check_array, check_option
 
 TABLES = ("protein", "angles", "one-hot")
 
@@ -28,7 +26,7 @@ PROPERTIES = {
 }
 
 
-class Channels(ObjectTransformer):
+class Channels(Transformer):
     r"""Series of numbers in place of symbols, by a table with one row per symbol.
 
     .. math:: x_t \mapsto \frac{1}{|M(x_t)|} \sum_{s \in M(x_t)} \mathrm{table}_s
@@ -89,60 +87,24 @@ class Channels(ObjectTransformer):
         self.alphabet = alphabet
         self.unknown = unknown
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the alphabet, if it is not given.
-
-        Parameters
-        ----------
-        X : list of n symbol sequences
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        begin_fit(self, X, y)
+    def _fit(self, X: Any, y: Any) -> None:
         known: Any = pack_symbols(X, self._given_alphabet(), "Channels", unknown=self.unknown).alphabet
         rows = self._rows(known)
         extras = known.extras @ rows / known.extras.sum(axis=1, keepdims=True)
         self.alphabet_, self.table_ = known, np.concatenate([rows, extras])
-        return self
 
-    def transform(self, X: Any) -> list[Floats]:
-        """Return the series of each object.
+    def _encode(self, X: Any) -> Packed:
+        return pack_symbols(X, self.alphabet_, "Channels")
 
-        Parameters
-        ----------
-        X : list of n symbol sequences
-
-        Returns
-        -------
-        series : list of n ndarrays of shape (T, d)
-        """
-        self._ready(X)
-        packed = pack_symbols(X, self.alphabet_, "Channels")
+    def _transform(self, packed: Packed) -> list[Floats]:
         return handed_on(packed._replace(values=self.table_[packed.values], alphabet=None))
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the channels.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        names : ndarray of shape (d,) of str
-            Properties, "cos" and "sin" or symbols for the tables that have a name, else x0, x1, ...
-        """
-        check_is_fitted(self, "table_")
-        names: Any = [f"x{c}" for c in range(self.table_.shape[1])]
-        if isinstance(self.table, str):
-            symbols = map(str, self.alphabet_.symbols)
-            names = {"protein": list(PROPERTIES), "angles": ["cos", "sin"], "one-hot": list(symbols)}[self.table]
-        return np.array(names, dtype=object)
+    def _names_out(self, given: Any) -> Any:
+        """Return properties, "cos" and "sin" or symbols for the tables that have a name, else x0, x1, ..."""
+        if not isinstance(self.table, str):
+            return [f"x{c}" for c in range(self.table_.shape[1])]
+        symbols = list(map(str, self.alphabet_.symbols))
+        return {"protein": list(PROPERTIES), "angles": ["cos", "sin"], "one-hot": symbols}[self.table]
 
     def _given_alphabet(self) -> Any:
         """Return what says which symbols there are, None if only the objects do."""

@@ -11,13 +11,13 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.pipeline import FeatureUnion
-from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
+from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.data.digests import make_key
 from genkern.data.flatten import flatten_symbols
 from genkern.data.objects import Packed, kind_of, object_digests, pack_series, remember_width
-from genkern.features.base import ObjectTransformer
+from genkern.data.transformer import Transformer
 from genkern.features.class_models import check_labels
 from genkern.features.model_log_odds import ModelLogOdds
 from genkern.validation import check_int
@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 NEW = -1  # the fold of an object that is none of the training objects
 
 
-class CrossFit(ObjectTransformer):
+class CrossFit(Transformer):
     r"""Features of an embedding that uses labels, of training objects out of fold.
 
     .. math:: \phi(x_i) = \phi_{-f(i)}(x_i) \text{ for training objects}, \qquad \phi(x) = \phi_{\text{all}}(x)
@@ -86,7 +86,7 @@ class CrossFit(ObjectTransformer):
     array([-3.71, -3.05])
     """
 
-    _fitted = "embedding_"
+    _fitted = "_count"
 
     def __init__(self, embedding: Any, cv: Any = 5):
         self.embedding = embedding
@@ -144,18 +144,7 @@ class CrossFit(ObjectTransformer):
         self.fit(X, y, groups)
         return self._embed(X, self.folds_)
 
-    def transform(self, X: Any) -> Any:
-        """Return the features of new objects under the full fit, and out-of-fold features of training objects.
-
-        Parameters
-        ----------
-        X : list of n objects, or matrix of n rows
-
-        Returns
-        -------
-        features : ndarray or CSR matrix of shape (n, n_features_out_)
-        """
-        self._ready(X)
+    def _transform(self, X: Any) -> Any:
         return self._embed(X, self._folds(X))
 
     def embeddings_of(self, X: Any) -> list[Any]:
@@ -172,21 +161,11 @@ class CrossFit(ObjectTransformer):
         """Return the fold of each object, ``NEW`` for those that are no training objects."""
         return np.array([self._fold_of.get(content, NEW) for content in _contents(X)])
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the embedding's features.
+    def _names_out(self, given: Any) -> Any:
+        return self.embedding_.get_feature_names_out(given)
 
-        Parameters
-        ----------
-        input_features : array-like of str, optional
-            Names of the columns of X, where it is a matrix.
-
-        Returns
-        -------
-        names : ndarray of shape (n_features_out_,) of str
-        """
-        check_is_fitted(self, "embedding_")
-        names: NDArray[np.object_] = self.embedding_.get_feature_names_out(input_features)
-        return names
+    def _width(self) -> int:
+        return self._count
 
     def _split(self, labels: NDArray[Any], groups: ArrayLike | None) -> Ints:
         """Return the fold (n,) of each object."""
@@ -233,7 +212,7 @@ class CrossFit(ObjectTransformer):
                     f"CrossFit: the features of fold {fold} and those of all objects differ ({got}). Fix what is "
                     "inferred from the training objects, e.g. give the alphabet=, and keep all features."
                 )
-        self.n_features_out_ = len(features[0]) if named else features[0]
+        self._count = len(features[0]) if named else features[0]
 
     def _embed(self, X: Any, folds: Ints) -> Any:
         """Return the features (n, n_features_out_) of objects by the embedding of their fold."""
@@ -249,11 +228,8 @@ class CrossFit(ObjectTransformer):
         """Return the embedding that has not seen a fold, or that for new objects."""
         return self.embedding_ if fold == NEW else self.fold_embeddings_[fold]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(self.embedding).input_tags
-        tags.target_tags.required = True
-        return tags
+    def _needs_labels(self) -> bool:
+        return True
 
 
 def _with_alphabets(embedding: Any, X: Any) -> Any:

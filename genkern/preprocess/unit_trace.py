@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import OneToOneFeatureMixin
 
+from genkern.data.transformer import TableTransformer
 from genkern.validation import check_bool, check_sizes
 
 CONSTANT = 1e-12  # relative spread below which features do not change but for rounding
 
 
-class UnitTrace(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class UnitTrace(OneToOneFeatureMixin, TableTransformer):
     r"""Divide all features by one number, so that the kernel of the training objects has a mean diagonal of one.
 
     .. math:: \phi(x) \mapsto \phi(x) / s, \qquad s^2 = \frac{1}{n} \sum_i \|\phi(x_i)\|^2
@@ -46,24 +46,15 @@ class UnitTrace(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [0.5, 2. ]])
     """
 
+    _fitted = "scale_"
+    _sparse = ("csr", "csc")
+
     def __init__(self, center: bool = True):
         self.center = center
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the scale.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         check_bool(self.center, "center", "UnitTrace")
-        table: Any = check_sizes(validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64), "UnitTrace")
+        table: Any = check_sizes(X, "UnitTrace")
         if sparse.issparse(table) and not table.has_canonical_format:
             table = table.copy()
             table.sum_duplicates()
@@ -71,28 +62,9 @@ class UnitTrace(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         size = float(np.sqrt((entries**2).sum() / table.shape[0]))
         spread = float(np.sqrt(_centred_squares(table) / table.shape[0])) if self.center else size
         self.scale_ = spread if spread > CONSTANT * size else 1.0
-        return self
 
-    def transform(self, X: Any) -> Any:
-        """Return the scaled features.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-
-        Returns
-        -------
-        scaled : ndarray or sparse matrix of shape (n, p)
-        """
-        check_is_fitted(self, "scale_")
-        table: Any = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64, reset=False)
+    def _transform(self, table: Any) -> Any:
         return table / self.scale_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 def _centred_squares(table: Any) -> float:

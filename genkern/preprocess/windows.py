@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import dct
-from sklearn.utils.validation import check_is_fitted
 
 from genkern.core.arrays.windows import Places, describe_windows
 from genkern.data.intake import offsets_of
 from genkern.data.objects import Packed, handed_on, pack_series
-from genkern.features.base import ObjectTransformer
+from genkern.data.transformer import Transformer
 from genkern.preprocess.scaling import deviations, largest
-from genkern.validation import Floats, begin_fit, check_bool, check_int, made_once
+from genkern.validation import Floats, check_bool, check_int, made_once
 
 FLOOR = 0.1  # part of a channel's standard deviation that is added to that of a window
 
 
-class Windows(ObjectTransformer):
+class Windows(Transformer):
     r"""Describe the window around each position of a series by its mean and its slowest waves.
 
     .. math:: \bar x_t = \frac1w \sum_{|j| \le h} x_{t+j}, \qquad
@@ -100,89 +99,30 @@ class Windows(ObjectTransformer):
         self.stride = stride
         self.standardize = standardize
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the spread of the channels and the statistics of their windows.
-
-        Parameters
-        ----------
-        X : list of n series, or 2-D array of univariate series
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        self._learn(self._begin(X, y))
-        return self
-
-    def fit_transform(self, X: Any, y: Any = None) -> list[Floats]:
-        """Fit, and return the windows of the same series.
-
-        Parameters
-        ----------
-        X : list of n series, or 2-D array of univariate series
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        windows : list of n ndarrays of shape (number of positions, n_channels_out)
-        """
-        packed = self._begin(X, y)
-
-        def make() -> tuple[Floats, Floats, Floats, Packed]:
-            raw = self._learn(packed)
-            return self.spread_, self.mean_, self.scale_, self._standardized(raw)
-
-        *learned, windows = made_once(X, ("fit", *self._setting()), make, lambda made: int(made[3].values.nbytes))
-        self.spread_, self.mean_, self.scale_ = (values.copy() for values in learned)
-        return handed_on(windows)
-
-    def transform(self, X: Any) -> list[Floats]:
-        """Return the series of windows.
-
-        Parameters
-        ----------
-        X : list of n series, or 2-D array of univariate series
-
-        Returns
-        -------
-        windows : list of n ndarrays of shape (number of positions, n_channels_out)
-        """
-        self._ready(X)
+    def _encode(self, X: Any) -> Packed:
         packed = pack_series(X, "Windows", n_channels=len(self.spread_))
 
         def make() -> Packed:
             return self._standardized(self._describe(packed))
 
         learned = (values.tobytes() for values in (self.spread_, self.mean_, self.scale_))
-        return handed_on(made_once(X, (*self._setting(), *learned), make, lambda made: int(made.values.nbytes)))
+        return made_once(X, (*self._setting(), *learned), make, lambda made: int(made.values.nbytes))
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the channels of the windows.
+    def _transform(self, windows: Packed) -> list[Floats]:
+        return handed_on(windows)
 
-        Parameters
-        ----------
-        input_features : sequence of d names, optional
-            Names of the channels of the series; the default is x0, x1, ...
-
-        Returns
-        -------
-        names : ndarray of shape (n_channels_out,) of str
-        """
-        check_is_fitted(self, "spread_")
+    def _names_out(self, given: Any) -> Any:
+        """Return names made of those of the channels of the series, as given or x0, x1, ..."""
         d = len(self.spread_)
-        channels = [f"x{c}" for c in range(d)] if input_features is None else list(input_features)
+        channels = [f"x{c}" for c in range(d)] if given is None else list(given)
         if len(channels) != d:
             raise ValueError(f"Windows: 'input_features' must name {d} channels. Got {len(channels)} names.")
-        names = [
+        return [
             f"{channel}_w{width}_{what}"
             for width in self._widths()
             for channel in channels
             for what in ["mean", *(f"dct{k + 1}" for k in range(self._count(width, d)))]
         ]
-        return np.array(names, dtype=object)
 
     def reads(self, length: int) -> list[NDArray[np.int64]]:
         """Return the positions (S, w) of a series that each of its S windows reads, for every width w.
@@ -197,17 +137,23 @@ class Windows(ObjectTransformer):
         places = [centres[:, None] + np.arange(width) - width // 2 for width in widths]
         return [place % length if self.circular else np.clip(place, 0, length - 1) for place in places]
 
-    def _begin(self, X: Any, y: Any) -> Packed:
-        """Check the parameters and what is given to ``fit``; return the series, packed."""
-        self._widths()
-        for name in ("normalize", "circular", "standardize"):
-            check_bool(getattr(self, name), name, "Windows")
-        begin_fit(self, X, y)
-        return pack_series(X, "Windows")
-
     def _setting(self) -> tuple[Any, ...]:
         """Return the parameters, checked, as a key."""
         return (*self._widths(), self.n_dct, self.stride, self.normalize, self.circular, self.standardize)
+
+    def _fit(self, X: Any, y: Any) -> list[Floats]:
+        self._widths()
+        for name in ("normalize", "circular", "standardize"):
+            check_bool(getattr(self, name), name, "Windows")
+        packed = pack_series(X, "Windows")
+
+        def make() -> tuple[Floats, Floats, Floats, Packed]:
+            raw = self._learn(packed)
+            return self.spread_, self.mean_, self.scale_, self._standardized(raw)
+
+        *learned, windows = made_once(X, ("fit", *self._setting()), make, lambda made: int(made[3].values.nbytes))
+        self.spread_, self.mean_, self.scale_ = (values.copy() for values in learned)
+        return handed_on(windows)
 
     def _learn(self, packed: Packed) -> Packed:
         """Set the fitted attributes; return the windows as they are."""
@@ -269,7 +215,7 @@ class Windows(ObjectTransformer):
         unseen = np.flatnonzero(np.isnan(values).all(axis=0))
         if len(unseen):
             raise ValueError(
-                f"Windows: {self.get_feature_names_out()[unseen[0]]} is missing everywhere, as no window has half of "
+                f"Windows: {self._names_out(None)[unseen[0]]} is missing everywhere, as no window has half of "
                 "its entries. Leave the channel out, or fill the gaps of the series."
             )
 
