@@ -1,4 +1,4 @@
-"""What the transformers of objects share: whether they are fitted, the width of tables, names of features, and tags."""
+"""Base classes of transformers of objects: fitted state, widths of tables, names of features, and tags."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ SYMBOLS = {"two_d_array": False, "categorical": True, "string": True}  # tags; o
 
 
 class ObjectTransformer(TransformerMixin, BaseEstimator):
-    """A transformer of lists of objects, which says by class attributes what scikit-learn wants to know.
+    """A transformer of lists of objects, whose class attributes define its scikit-learn tags.
 
-    NaN may mean missing where an ``estimator`` takes it, and labels are required for a model ``per_class``, unless a
-    class says otherwise.
+    By default, NaN is allowed if the ``estimator`` allows it, and labels are required with ``per_class``.
     """
 
     _fitted: ClassVar[str] = "model_"  # the attribute that a fit sets last
@@ -33,7 +32,7 @@ class ObjectTransformer(TransformerMixin, BaseEstimator):
         remember_width(self, X, reset=False)
 
     def _needs_labels(self) -> bool:
-        """Say whether fit requires y."""
+        """Return whether fit requires y."""
         return bool(getattr(self, "per_class", False))
 
     def __sklearn_tags__(self) -> Any:

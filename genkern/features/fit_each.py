@@ -13,7 +13,7 @@ from genkern.features.base import ObjectTransformer
 from genkern.features.class_models import check_estimator_of_models
 from genkern.validation import begin_fit
 
-VERSION = 1  # of what ``fit_each`` computes; raised whenever the same settings give other models
+VERSION = 1  # version of the fits in a store; raised whenever the same settings give other models
 
 
 class FitEach(ObjectTransformer):
@@ -28,7 +28,7 @@ class FitEach(ObjectTransformer):
         Such as ``HMMEstimator(n_states=3)``. All objects are fitted in one batched call of its ``fit_each``.
     store : Store, optional
         Memo of fitted models, shared by all clones: each object is fitted once per setting of ``estimator``,
-        in however many folds and grid points it occurs.
+        however many folds and grid points it is in.
     n_jobs : int, optional
         Threads; overrides the estimator's own.
     verbose : int, default=0

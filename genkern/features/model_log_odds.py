@@ -1,4 +1,4 @@
-"""Posterior log-odds of class models: an object by what plug-in classifiers say of it."""
+"""Posterior log-odds of class models: objects as decision values of plug-in classifiers."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ class ModelLogOdds(Embedding):
     .. math:: v_c(x) = \log \frac{P(c | x)}{1 - P(c | x)}
               = \log \alpha_c\, p(x | \theta_c) - \log \sum_{j \ne c} \alpha_j\, p(x | \theta_j)
 
-    Several of them, of models of different kinds and orders, are a short vector on which a linear learner weighs what
-    each model says.
+    Several of them, of models of different kinds and orders, are a short vector, in which a linear learner weights the
+    models.
 
     Parameters
     ----------
     estimator : estimator, dict or ClassMixture
-        What is fitted, as a clone, to the objects of each class; or ``{label: model}``, models that are used as they
-        are, or a ``ClassMixture``, with its priors and its order of classes.
+        An estimator, a clone of which is fitted to the objects of each class; or ``{label: model}``, models that are
+        used unchanged, or a ``ClassMixture``, with its priors and its order of classes.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the order of
         the sorted labels or by label.
     v_max : float, default=700
-        Stands for infinite log-odds, those of an object which one side cannot have produced. Finite ones are kept.
+        Replaces infinite log-odds, those of an object that is impossible under one side. Finite ones are kept.
     n_jobs : int, optional
-        Threads, over blocks of objects.
+        Threads, over batches of objects.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class ModelLogOdds(Embedding):
 
     Notes
     -----
-    The class models have seen the labels of the training objects, whose log-odds are therefore more decisive than those
+    The class models were fitted with the labels of the training objects, whose log-odds are therefore larger than those
     of new ones: wrap this in ``CrossFit``, which gives out-of-fold log-odds to the learner.
 
     References
@@ -117,7 +117,7 @@ class ModelLogOdds(Embedding):
         return np.array(names, dtype=object)
 
     def _odds(self, packed: Packed) -> Floats:
-        """Return the log-odds (n_objects, n_features_out_) of a block."""
+        """Return the log-odds (n_objects, n_features_out_) of a batch."""
         joint = self.model_.joint_log_prob(packed)
         refuse_impossible(joint, self.model_.labels, "ModelLogOdds")
         return self._features(joint, [])
@@ -129,7 +129,7 @@ class ModelLogOdds(Embedding):
         return np.nan_to_num(np.stack(odds, axis=1), posinf=self.v_max, neginf=-self.v_max)
 
     def position_features(self, X: Any) -> Any:
-        """Return what each position of one object adds to its log-odds, a sparse array (T, p).
+        """Return the contribution of each position of one object to its log-odds, a sparse array (T, p).
 
         Parameters
         ----------

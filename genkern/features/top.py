@@ -1,4 +1,4 @@
-"""Tangent vectors of posterior log-odds: an object by how the class models would have to move for it."""
+"""Tangent vectors of posterior log-odds: objects as derivatives by the parameters of class models."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class TopScore(Embedding):
     Parameters
     ----------
     estimator : estimator, dict or ClassMixture
-        What is fitted, as a clone, to the objects of each class; or ``{label: model}``, models that are used as they
-        are, or a ``ClassMixture``, with its priors.
+        An estimator, a clone of which is fitted to the objects of each class; or ``{label: model}``, models that are
+        used unchanged, or a ``ClassMixture``, with its priors.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the order of
         the sorted labels or by label.
     multiclass : {"one-vs-rest", "pairwise"}, default="one-vs-rest"
-        What more than two classes have. "one-vs-rest": for each class c the log-odds against all others,
+        Features for more than two classes. "one-vs-rest": for each class c the log-odds against all others,
         :math:`v_c = \ell_c + \log \alpha_c - \log \sum_{j \ne c} \alpha_j e^{\ell_j}`, and its derivatives in all
         parameters, :math:`-r_j` in the logit of prior j, :math:`\nabla \ell_c` and :math:`-r_j \nabla \ell_j`, with
         :math:`r_j = P(j | x, \text{not } c)`. "pairwise": the log-odds against the last class and all
@@ -52,14 +52,14 @@ class TopScore(Embedding):
         ``Standardize()`` does.
     coordinates : {"softmax", "ratio", "sqrt", "raw", "natural"}, default="softmax"
         Of probabilities, see ``genkern.models.simplex``. Tsuda et al. use "ratio" for hidden Markov models and
-        "natural" (see ``genkern.models.families.natural``) for mixtures of isotropic Gaussians, for which alone it is.
+        "natural" (see ``genkern.models.families.natural``) for mixtures of isotropic Gaussians only.
     constant : bool, default=False
         Keep derivatives that are the same for all objects, which only add a constant to the kernel: that in the prior
         of two classes, :math:`1 / (\alpha (1 - \alpha))`, or in the logit of the own prior, 1.
     v_max : float, default=700
-        Stands for infinite log-odds, those of an object which one side cannot have produced. Finite ones are kept.
+        Replaces infinite log-odds, those of an object that is impossible under one side. Finite ones are kept.
     n_jobs : int, optional
-        Threads, over blocks of objects.
+        Threads, over batches of objects.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class TopScore(Embedding):
     Where an object is impossible under a class model, that model's derivatives are set to zero. An object that is
     impossible in every class is refused.
 
-    The class models have seen the labels of the training objects, whose features are therefore more decisive than those
+    The class models were fitted with the labels of the training objects, whose log-odds are therefore larger than those
     of new ones. Fit the learner on other objects than the models, or on out-of-fold features.
 
     References
@@ -180,7 +180,7 @@ class TopScore(Embedding):
     # --- features
 
     def _tangents(self, packed: Packed) -> Floats:
-        """Return all features (n_objects, width) of a block."""
+        """Return all features (n_objects, width) of a batch."""
         joint = self.model_.joint_log_prob(packed)
         refuse_impossible(joint, self.model_.labels, "TopScore")
         return self._features(joint, self.model_.class_grads(packed, np.isfinite(joint), self.coordinates))
@@ -209,7 +209,7 @@ class TopScore(Embedding):
         return [self._odds(joint[:, [c]], total), priors, *(signs[:, [j]] * grad for j, grad in enumerate(grads))]
 
     def _odds(self, above: Floats, below: Floats) -> Floats:
-        """Return differences of log-probabilities, infinite ones as +-v_max; none where both are impossible."""
+        """Return differences of log-probabilities, infinite ones as +-v_max; zero where both are impossible."""
         below = np.broadcast_to(below, above.shape)
         both = np.isneginf(above) & np.isneginf(below)
         odds: Floats = np.where(both, 0.0, above) - np.where(both, 0.0, below)
@@ -245,7 +245,7 @@ class TopScore(Embedding):
         return natural.parameter_names(components)
 
     def position_features(self, X: Any) -> Any:
-        """Return what each position of one object adds to its features, a sparse array (T, p).
+        """Return the contribution of each position of one object to its features, a sparse array (T, p).
 
         Parameters
         ----------

@@ -14,7 +14,7 @@ from genkern.validation import Floats, check_number
 
 
 class ElementMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
-    """An odd function of numbers, applied to each entry of a matrix; a family gives ``apply``."""
+    """An odd function of numbers, applied to each entry of a matrix; a subclass implements ``apply``."""
 
     @abstractmethod
     def apply(self, values: Floats) -> Floats:
@@ -66,8 +66,8 @@ class ElementMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
 class PowerMap(ElementMap):
     r"""The signed power, :math:`f(g) = \mathrm{sgn}(g)\, |g|^\rho`.
 
-    Small entries gain and large ones lose for :math:`\rho < 1`, which evens out the contributions of latent variables;
-    one half is the signed square root of Fisher vectors.
+    For :math:`\rho < 1` small entries are raised relative to large ones, which balances the contributions of latent
+    variables; one half is the signed square root of Fisher vectors.
 
     Parameters
     ----------

@@ -22,12 +22,12 @@ WIDTHS = (1, 3, 5, 9, 17, 33, 65, 129)
 
 
 class MultiScale(ObjectTransformer):
-    r"""Embed the windows of series at several widths, each as it is and normalised, and put the features side by side.
+    r"""Embed the windows of series at several widths, each unchanged and normalised, and concatenate the features.
 
     .. math:: \phi(x) = \big(\phi_{wv}(\mathrm{Windows}_{wv}(x))\big)_{w, v}, \qquad
        \langle \phi(x), \phi(x') \rangle = \sum_{w, v} k_{wv}(x, x')
 
-    a sum of kernels: what is to be seen at some scale is seen, and no scale need be chosen.
+    a sum of kernels over all scales, so that none need be chosen.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class MultiScale(ObjectTransformer):
 
     @one_warning_each()
     def transform(self, X: Any) -> Floats:
-        """Return the features of all kinds of windows, side by side.
+        """Return the concatenated features of all kinds of windows.
 
         Parameters
         ----------
@@ -177,9 +177,9 @@ class MultiScale(ObjectTransformer):
         }
 
     def _run(self, work: Any, parts: dict[str, Pipeline], *given: Any) -> list[Floats]:
-        """Return the outcome of the work on every part."""
+        """Return the result of the work on every part."""
         first, *others = parts.values()
-        # The first goes ahead, and it alone, since threads must not load or compile code at the same time.
+        # The first is run alone, since threads must not load or compile code at the same time.
         block = work(first, *given)
         tasks = (delayed(carried(work))(part, *given) for part in others)
         return [block, *Parallel(n_jobs=self.n_jobs, require="sharedmem")(tasks)]
@@ -193,7 +193,7 @@ class MultiScale(ObjectTransformer):
 
 
 def _as_list(X: Any, packed: Packed) -> list[Any]:
-    """Return X itself if it is a list, whose encoding the call under way remembers, else the packed series as one."""
+    """Return X itself if it is a list (its encoding is cached in the current call), else the packed series as one."""
     return X if type(X) is list else handed_on(packed)
 
 

@@ -1,4 +1,4 @@
-"""Symbols of a reduced alphabet in place of symbols."""
+"""Symbols replaced by those of a reduced alphabet."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GROUPINGS = {  # of amino acids; for sources see Recode
 
 
 class Recode(ObjectTransformer):
-    """Write the first symbol of its group in place of every symbol.
+    """Replace every symbol by the first symbol of its group.
 
     Words of a reduced alphabet are fewer, so that longer ones can be counted, and differ only where the difference
     matters.
@@ -33,18 +33,18 @@ class Recode(ObjectTransformer):
         The symbols: "dna", "rna", "protein", an explicit list or their number. The default is "protein" for the groups
         that have a name, else the symbols of all groups.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error, which is
-        the default unless a given Alphabet says otherwise.
+        Symbols outside the alphabet are treated as missing, with one warning, or are an error, which is the default
+        unless a given Alphabet has another.
 
     Attributes
     ----------
     alphabet_ : Alphabet
-        The first symbols of the groups, and the ambiguous symbols that may stand for several groups.
+        The first symbols of the groups, and the ambiguous symbols that may mean several groups.
 
     Notes
     -----
     An ambiguous symbol whose members are all in one group becomes that group; one whose members are in several groups
-    is kept, and means any of these groups. Whatever follows needs the reduced alphabet if such symbols may occur:
+    is kept, and means any of these groups. Later steps need the reduced alphabet if such symbols may occur:
     ``Spectrum(2, alphabet=reduced_alphabet("murphy10"))``.
 
     References
@@ -106,7 +106,7 @@ class Recode(ObjectTransformer):
         return packed._replace(values=self._codes[packed.values], alphabet=self.alphabet_).objects()
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return a name for what recoded objects have at a position, so that pipelines can name their features.
+        """Return one name, for the symbol of a position, so that pipelines can name their features.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class Recode(ObjectTransformer):
 
 
 def reduced_alphabet(groups: Any, alphabet: Any = None, unknown: str | None = None) -> Alphabet:
-    """Return the alphabet in which ``Recode`` with the same arguments writes, ahead of any fit.
+    """Return the alphabet of the output of ``Recode`` with the same arguments, without a fit.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The pipeline that recipes return: scikit-learn's, with one warning of each thing per call."""
+"""The pipeline that recipes return: scikit-learn's, with each warning once per call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from genkern.validation import one_warning_each
 
 
 class _OneWarningEach:
-    """A method of ``Pipeline``, where the last step has it, in which nothing is warned of twice."""
+    """A method of ``Pipeline``, where the last step has it, that gives each warning once."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -30,7 +30,7 @@ class _OneWarningEach:
 
 
 class Recipe(Pipeline):
-    """A ``Pipeline`` of many parts that read the same objects, and warn once per call of what they all find in them."""
+    """A ``Pipeline`` whose parts read the same objects, with each warning once per call."""
 
     fit = _OneWarningEach()
     fit_transform = _OneWarningEach()

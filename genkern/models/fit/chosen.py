@@ -22,10 +22,10 @@ def by_criterion(size: Any) -> bool:
 
 
 def fit_chosen(estimator: Fitted, names: tuple[str, str], X: Any, y: Any, sample_weight: Any) -> Fitted:
-    """Fit an estimator with the value 1, 2, ... of a parameter that names a criterion, and make it the best of these.
+    """Fit an estimator with the value 1, 2, ... of a parameter that names a criterion; keep the best.
 
-    ``names`` are those of the parameter and of the bound on it; an object counts as often as its weight says.
-    It has what the best has learned, and ``criterion_``, the values of the criterion of all sizes that were tried.
+    ``names`` are those of the parameter and of the bound on it; objects have weights. It gets the fitted attributes of
+    the best, and ``criterion_``, the values of the criterion of all sizes that were tried.
     """
     size, bound = names
     packed = weighted(estimator.pack(X), sample_weight, type(estimator).__name__)
@@ -45,7 +45,7 @@ def fit_chosen(estimator: Fitted, names: tuple[str, str], X: Any, y: Any, sample
 
 
 def _criterion(name: str, model: Any, packed: Packed) -> float:
-    """Return a criterion of objects that count as often as their weights say."""
+    """Return a criterion of weighted objects."""
     if packed.weights is None:
         return float(getattr(model, name)(packed))
     penalty = 2.0 if name == "aic" else float(np.log(amounts(packed).sum()))
@@ -53,7 +53,7 @@ def _criterion(name: str, model: Any, packed: Packed) -> float:
 
 
 def fit_each_chosen(estimator: Any, names: tuple[str, str], X: Any) -> list[Any]:
-    """Return the best model of each object, whose own criterion decides."""
+    """Return the best model of each object by its own criterion."""
     size, bound = names
     packed = estimator.pack(X)
     estimator.check_each(packed)
@@ -61,7 +61,7 @@ def fit_each_chosen(estimator: Any, names: tuple[str, str], X: Any) -> list[Any]
     criterion, count = getattr(estimator, size), packed.n_objects
     models: list[Any] = [None] * count
     best, sizes = np.full(count, np.inf), np.zeros(count, np.int64)
-    active, resolved = np.arange(count), estimator.resolve(packed)  # a prior from all objects, whoever is left
+    active, resolved = np.arange(count), estimator.resolve(packed)  # a prior from all objects, also after some left
     for n in range(1, int(np.max(most)) + 1):
         active = active[(n <= most[active]) & (n - 1 - sizes[active] < PATIENCE)] if n > 1 else active
         if not len(active):

@@ -20,7 +20,7 @@ Labels = NDArray[np.int64] | None  # (N,) states of all positions, -1 where unkn
 
 
 def read_states(states: Any, packed: Packed) -> Labels:
-    """Return one label for each position of the packed objects, refusing what is no state of it."""
+    """Return one label for each position of the packed objects, refusing labels that are no states."""
     if states is None:
         return None
     who = "HMMEstimator.fit"
@@ -72,7 +72,7 @@ def expect(model: HMM, packed: Packed, labels: Labels, n_jobs: int | None) -> St
 def _evidence(model: HMM, packed: Packed, labels: Labels) -> core.Evidence:
     """Return emission factors, zero for states that a label excludes: one row for each position.
 
-    The objects may be those of the labels several times over, as restarts take them.
+    The objects may be repeated, as for restarts.
     """
     if labels is None:
         return model.emissions.evidence(packed)

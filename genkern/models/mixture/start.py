@@ -18,16 +18,16 @@ ROUNDS = {"kmeans": 50, "random": 1}
 def cluster(
     values: Floats, groups: NDArray[np.int64], k: int, numbers: Floats, rounds: int = ROUNDS["kmeans"]
 ) -> NDArray[np.int64]:
-    """Return labels (N,) by k-means on the vectors of each group; missing entries count as the group's mean.
+    """Return labels (N,) by k-means on the vectors of each group; missing entries are replaced by the group's mean.
 
-    ``groups`` (P + 1,) says where groups begin and end, and uniform ``numbers`` (P, k) choose their first centres. One
+    ``groups`` (P + 1,) are the offsets of the groups, and uniform ``numbers`` (P, k) choose their first centres. One
     round only assigns points to random ones among them, chosen far from one another.
     """
     return kmeans_each(filled(values, groups), groups, k, numbers, rounds)
 
 
 def filled(values: Floats, groups: NDArray[np.int64]) -> Floats:
-    """Return vectors (N, d) with the mean of their group in place of missing entries."""
+    """Return vectors (N, d) with missing entries replaced by the mean of their group."""
     seen = ~np.isnan(values)
     if seen.all():
         return values
@@ -45,7 +45,7 @@ def soften(
 ) -> Floats:
     r"""Return shares (N, k) of points in the clusters of their group, given labels; -1 is in none.
 
-    Only of the points that are ``wanted``, all those with a label among them; others have zeros.
+    Only the points that are ``wanted`` (which include all with a label) have shares; others have zeros.
 
     .. math:: r_{tj} \propto \exp \frac{- |x_t - c_j|^2}{2 s^2}, \qquad
        s^2 = \frac{\sum_t |x_t - c_{l_t}|^2}{n - k}
@@ -54,8 +54,8 @@ def soften(
     centre over all channels, not that of one channel, so that it grows with their number. Clusters that are apart stay
     so, in any units. But where there are many channels and few points, distances to all centres are about equal, and
     clusters of one point or a few are accidents: every component then starts with a share of all points, and with a
-    covariance of which EM can make something. From a component of one point it never comes back. As many points as
-    clusters have the squared distance from their mean for a temperature; a cluster without points has no share.
+    useful covariance. EM cannot leave a component of one point. With as many points as clusters, the temperature is the
+    squared distance from their mean; a cluster without points has no share.
 
     The temperature was chosen by log-likelihood per point held out within the training parts of 13 sets, without labels
     (``benchmarks/starts.py``). Its mean rank among five was 2.90; 2.91 for :math:`s^2 / \sqrt d`, 3.00 for hard shares,
@@ -66,7 +66,7 @@ def soften(
     """
     starts, sizes = groups[:-1], np.diff(groups)
     vectors = filled(values, groups)
-    columns = np.ascontiguousarray(vectors.T)  # along which sums are faster
+    columns = np.ascontiguousarray(vectors.T)  # the axis along which sums are faster
     counts, centres, mine = np.empty((len(sizes), k)), np.empty((len(sizes), k, len(columns))), np.empty(columns.shape)
     for j in range(k):
         inside = labels == j
@@ -85,7 +85,7 @@ def soften(
         gaps = squares_each(vectors, groups, mean[:, None])[:, 0]
         heat = np.where(spare > 0, heat, np.add.reduceat(gaps, starts))
     heat = heat / np.maximum(spare, 1.0)
-    there = (counts > 0) | (counts.sum(axis=1, keepdims=True) == 0)  # without any label, all clusters are alike
+    there = (counts > 0) | (counts.sum(axis=1, keepdims=True) == 0)  # without any label, all clusters have equal shares
     exponents_each(squares, within, there, heat)
     found = np.exp(squares, out=squares)
     found /= found.sum(axis=1, keepdims=True)
@@ -97,7 +97,7 @@ def soften(
 
 
 def is_symbols(packed: Packed) -> bool:
-    """Say whether points are single symbols, between which there are no distances."""
+    """Return whether points are single symbols, between which there are no distances."""
     return packed.alphabet is not None and packed.values.ndim == 1
 
 
@@ -105,10 +105,9 @@ def divide(packed: Packed, weights: Floats, own: bool, k: int, keys: Keys, init:
     """Return weights (N, n, k) that share those of points under n members (N, n) out among k components of each.
 
     Vectors are clustered, those of each object by themselves if own, and shared among the clusters (see ``soften``);
-    clusters of a member are those of the points that weigh most under it, if there are any. A symbol goes to the
-    components with random weights, one of which dominates, the same at all its occurrences: were every point assigned
-    by itself, components would be the more alike the more data there are. There is one key for all objects, or one per
-    object.
+    clusters of a member are those of the points that weigh most under it, if there are any. A symbol is shared among
+    the components with random weights, one of which dominates, the same at all its occurrences: with independent
+    assignments, components would become more alike with more data. There is one key for all objects, or one per object.
     """
     n = weights.shape[1]
     if is_symbols(packed):
