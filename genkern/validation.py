@@ -1,4 +1,4 @@
-"""Argument checks with one error grammar: who, what was expected, what came, what to do."""
+"""Argument checks with one form of error messages: the caller, what was expected, what was given, the remedy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LARGEST = (
     1e75  # of numbers in data: fourth powers, as in the information about a variance, stay in the range of float64
 )
 
-_said: ContextVar[set[Hashable] | None] = ContextVar("_said", default=None)  # what the call under way has warned of
+_said: ContextVar[set[Hashable] | None] = ContextVar("_said", default=None)  # warnings of the current call
 _saying = Lock()
 _encoded: ContextVar[list[Any] | None] = ContextVar("_encoded", default=None)  # the last objects that it has encoded
 ENCODED = 2  # lists of objects that are remembered: what came in, and what a step has made of it
@@ -33,7 +33,7 @@ MADE = 1 << 28  # bytes of it that are remembered
 
 @contextmanager
 def one_warning_each() -> Iterator[None]:
-    """Let `warn` say a thing once inside, in this thread and those that `carried` work goes to; see `encoded_once` too.
+    """Make `warn` give each warning once inside, also in threads of `carried` work; see also `encoded_once`.
 
     scikit-learn's loops make Python forget its own list. See `made_once`, too.
     """
@@ -48,7 +48,7 @@ def one_warning_each() -> Iterator[None]:
 
 
 def encoded_once(X: Any, setting: Hashable, encode: Callable[[], Code], spelt: Callable[[Any], Hashable]) -> Code:
-    """Return what objects are encoded to, which the call under way (`one_warning_each`) does once for X itself.
+    """Return the encoded objects, computed once for the same X within a call (`one_warning_each`).
 
     ``spelt`` returns the setting, with all that was left open, that gives the same.
     """
@@ -66,7 +66,7 @@ def encoded_once(X: Any, setting: Hashable, encode: Callable[[], Code], spelt: C
 
 
 def remember_encoded(X: Any, settings: Iterable[Hashable], packed: Any) -> None:
-    """Let `encoded_once` know, in the call under way, what objects are encoded to."""
+    """Store the encoding of objects for `encoded_once` within the current call."""
     known = _encoded.get()
     if known is not None:
         known[:] = [*known[1 - ENCODED :], (X, tuple(settings), packed)]
@@ -92,13 +92,13 @@ def made_once(X: Any, setting: Hashable, make: Callable[[], Made], size: Callabl
 
 
 def carried(work: Callable[..., Any]) -> Callable[..., Any]:
-    """Return work that another thread does as part of the call under way."""
+    """Return work for another thread as part of the current call."""
     context = copy_context()
     return lambda *args: context.run(work, *args)
 
 
 def warn(text: str, category: type[Warning], things: Iterable[Hashable], stacklevel: int = 2) -> None:
-    """Warn, unless the call under way (`one_warning_each`) has warned of all these things before."""
+    """Warn, unless the current call (`one_warning_each`) has given all these warnings before."""
     said, new = _said.get(), set(things)
     if said is not None:
         with _saying:
@@ -136,7 +136,7 @@ def check_sizes(table: Any, who: str) -> Any:
 
 
 def too_large(value: float, column: int, largest: float = LARGEST) -> str:
-    """Return the words for a number in data that is infinite, or too large to compute with."""
+    """Return the error message for a number in data that is infinite, or too large."""
     if np.isinf(value):
         return f"is {value}; expected finite numbers, not inf. Replace it by NaN if it is missing."
     return (
@@ -146,7 +146,7 @@ def too_large(value: float, column: int, largest: float = LARGEST) -> str:
 
 
 def check_probabilities(value: ArrayLike, name: str, who: str, shape: tuple[int, ...] | None = None) -> Floats:
-    """Return an array whose last axis holds distributions; tiny rounding is mended, anything else refused."""
+    """Return an array whose last axis holds distributions; rounding errors are corrected, anything else is refused."""
     array = check_array(value, name, who, shape=shape)
     if array.ndim == 0 or array.shape[-1] == 0:
         raise ValueError(f"{who}: '{name}' must end in an axis of probabilities. Got shape {array.shape}.")
@@ -186,7 +186,7 @@ def check_int(value: Any, name: str, who: str, minimum: int = 0) -> int:
 
 
 def check_bool(value: Any, name: str, who: str) -> bool:
-    """Return value if it is True or False; other values would count as one of them silently."""
+    """Return value if it is True or False; other values would silently be read as one of them."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"The '{name}' parameter of {who} must be True or False. Got {value!r} instead.")
     return bool(value)
@@ -206,7 +206,7 @@ def check_number(
 
 
 def check_lengths(lengths: Any, size: int, who: str) -> NDArray[np.int64]:
-    """Return the (n,) lengths of objects that lie one after the other in X of that size."""
+    """Return the (n,) lengths of objects that are concatenated in X of that size."""
     sizes = np.asarray(lengths)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or len(sizes) == 0:
         raise ValueError(
@@ -230,7 +230,7 @@ def check_lengths(lengths: Any, size: int, who: str) -> NDArray[np.int64]:
 
 
 def begin_fit(estimator: Any, X: Any, y: Any) -> None:
-    """Begin a fit that uses no y: remember the width of 2-D input, and refuse a y that is meant for something."""
+    """Begin a fit that uses no y: store the width of 2-D input, and refuse a y that looks like lengths or paths."""
     remember_width(estimator, X, reset=True)
     refuse_unused(y, X, type(estimator).__name__)
 
@@ -276,7 +276,7 @@ def n_objects(X: Any) -> int | None:
 
 
 def _n_positions(X: Any) -> int | None:
-    """Return the number of positions of all objects, None if they do not tell."""
+    """Return the number of positions of all objects, None if it is not known."""
     if hasattr(X, "n_points"):
         return int(X.n_points)
     shape: Any = getattr(X, "shape", ())
@@ -286,7 +286,7 @@ def _n_positions(X: Any) -> int | None:
 
 
 def _are_paths(X: Any, y: Any) -> bool:
-    """Say whether y is a list of sequences, each as long as the object of the same index, and some longer than one."""
+    """Return whether y is a list of sequences, each as long as the object of the same index, some longer than one."""
     if not isinstance(y, list | tuple) or not all(isinstance(path, list | tuple | np.ndarray) for path in y):
         return False
     objects = X.pieces() if hasattr(X, "pieces") else X
@@ -298,13 +298,13 @@ def remember_width(estimator: Any, X: Any, reset: bool) -> None:
     """Record (reset) or compare the width of 2-D input as scikit-learn does; lists are always legal.
 
     A 2-D array or data frame sets `n_features_in_` and `feature_names_in_`, and another width or other names
-    then raise or warn in scikit-learn's words. A list deletes both on reset and is not compared.
+    then raise or warn with scikit-learn's messages. A list deletes both on reset and is not compared.
     """
     shape = getattr(X, "shape", None)
     if shape is None and not hasattr(X, "__len__") and hasattr(X, "__array__"):
         shape = np.asarray(X).shape
     if isinstance(shape, tuple) and len(shape) == 2:
-        # The public validate_data would convert X, which is not ours to do here.
+        # The public validate_data would convert X, which must not happen here.
         from sklearn.utils.validation import _check_feature_names, _check_n_features
 
         if reset or hasattr(estimator, "n_features_in_"):

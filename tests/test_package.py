@@ -8,6 +8,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tokenize
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,6 +26,12 @@ MAX_LINES, MAX_FUNCTION, MAX_JITTED_ARGUMENTS = 400, 60, 8
 # Decorators of core/: those that compile what they decorate or take it for compiled code, and all others.
 COMPILING = {"jit", "kernel", "inlined", "overload", "_vectorised"}
 OTHERS = {"cache", "lru_cache", "property", "register_model", "type_callable", "lower_builtin"}
+
+# Phrases that leave the reader to guess what is meant: docstrings and comments name the thing instead.
+RIDDLES = re.compile(
+    r"what (stands|becomes|is made of|takes it|comes of|lies)\b|\b(stands?|standing) for\b|\bgoes? where\b|\blest\b"
+    r"|\ball but coincide|\bover again\b|\bin vain\b|\b(the|our) house\b|\bhand(s|ed)? on\b"
+)
 
 
 def decorators(node: ast.FunctionDef | ast.ClassDef) -> set[str]:
@@ -247,6 +254,15 @@ def test_source_keeps_the_house_rules(path: Path) -> None:
             assert not any(map(forbidden, rules)), f"{path.name}:{node.lineno}"
         elif isinstance(node, ast.Raise) and node.exc is not None:
             assert "NotImplementedError" not in ast.unparse(node.exc), f"{path.name}:{node.lineno}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=[path.name for path in SOURCES])
+def test_docstrings_and_comments_are_no_riddles(path: Path) -> None:
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    texts = [ast.get_docstring(node) or "" for node in ast.walk(TREES[path]) if isinstance(node, documented)]
+    with path.open("rb") as lines:
+        texts += [token.string for token in tokenize.tokenize(lines.readline) if token.type == tokenize.COMMENT]
+    assert not [found.group() for text in texts for found in RIDDLES.finditer(" ".join(text.split()))]
 
 
 def test_core_imports_nothing_of_ours() -> None:

@@ -21,7 +21,7 @@ from genkern.validation import Floats
 CHUNK = 1 << 21  # numbers in a temporary array
 STEADY = 1e-15  # a step that changes no share of the mass by more has reached the limit,
 SAME = 1e-13  # if it changes none by more than this part of itself either: a faint share may grow
-FAINT = 1e-150  # a positive number below it may vanish in a product; its pair is done in logarithms
+FAINT = 1e-150  # a positive number below it may underflow in a product; its pair is computed in logarithms
 
 
 @affinity.register(

@@ -18,7 +18,7 @@ from genkern.validation import Floats
 
 CHUNK = 1 << 20  # numbers in a temporary array
 MAX_TOTAL = 4096  # of rows with random totals that have no closed form
-NEGLIGIBLE = 45.0  # minus the logarithm of what is lost when a sum ends
+NEGLIGIBLE = 45.0  # minus the logarithm of the truncation error of a sum
 
 
 @affinity.register(
@@ -42,7 +42,7 @@ def multinomial_product(P: Multinomial, Q: Multinomial, how: Power) -> Floats:
 
 
 def _plain(P: Multinomial, rho: float) -> bool:
-    """Say whether s draws have the s-th power of what one has."""
+    """Return whether the value of s draws is the s-th power of that of one."""
     return P.ordered or rho == 0.5
 
 
@@ -143,7 +143,7 @@ def _by_rows(P: Multinomial, Q: Multinomial, reduce: Callable[[Floats], Floats])
     out = np.empty((*batch, a, b))
     step = max(1, CHUNK // max(1, math.prod(batch) * b * P.width))
     for low in range(0, a, step):
-        first = low if P is Q and not batch else 0  # columns before are mirrored
+        first = low if P is Q and not batch else 0  # earlier columns are mirrored
         logs = left[..., low : low + step, None, :] + right[..., None, first:, :]
         out[..., low : low + step, first:] = reduce(logs.reshape(-1, P.width)).reshape(logs.shape[:-1])
         if first:

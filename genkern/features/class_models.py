@@ -1,4 +1,4 @@
-"""One model per class, fitted or given, with class probabilities: what label-using embeddings start from."""
+"""One model per class, fitted or given, with class probabilities, for embeddings that use labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fit_class_models(estimator: Any, X: Any, y: Any, priors: Any, who: str) -> t
     """Return one model per class with priors, labels in sorted order, and the objects, encoded for them.
 
     ``estimator`` is cloned and fitted to the objects of each class (which share the alphabet of all), or is a dict
-    ``{label: model}`` of models that are used as they are, or a ``ClassMixture``, whose priors are then used too.
+    ``{label: model}`` of models that are used unchanged, or a ``ClassMixture``, whose priors are then used too.
     ``priors`` is "empirical", "uniform", probabilities in the order of the sorted labels, or a dict by label.
     """
     empirical = isinstance(priors, str) and priors == "empirical"
@@ -62,7 +62,7 @@ def _fit_each_class(estimator: ModelEstimator, X: Any, y: Any, priors: Any, who:
 
 
 def _check_given(models: Mapping[Any, Any], who: str) -> None:
-    """Refuse what is no table of models of the same objects."""
+    """Refuse anything but a dict of models of the same objects."""
     labels = list(models)
     if not labels:
         raise ValueError(f"{who}: the dict of class models is empty. Give one model per label.")
@@ -83,7 +83,7 @@ def _check_given(models: Mapping[Any, Any], who: str) -> None:
 
 
 def _alphabet_of(model: Any) -> Any:
-    """Return the alphabet of what a model emits, None for numbers."""
+    """Return the alphabet of a model's emissions, None for numbers."""
     return getattr(getattr(model, "emissions", model), "alphabet", None)
 
 
@@ -105,7 +105,7 @@ def named_models(fitted: Any) -> list[tuple[str, Any]]:
 def fit_models(estimator: Any, X: Any, y: Any, per_class: bool, who: str) -> tuple[Any, Packed]:
     """Return one model of all objects or, for ``per_class`` and where class models are given, a ClassMixture.
 
-    With it come the objects, encoded for it.
+    Also return the objects, encoded for it.
     """
     if not check_bool(per_class, "per_class", who):
         refuse_unused(y, X, who)

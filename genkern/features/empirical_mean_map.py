@@ -20,7 +20,7 @@ from genkern.models.states import sum_pieces
 from genkern.validation import Floats, check_int, check_number, check_option
 
 METHODS = ("auto", "dense", "sparse", "fourier")
-AUTO_COLUMNS, AUTO_LENGTH = 1 << 24, 10  # columns and lengths of words up to which sparse features are taken unasked
+AUTO_COLUMNS, AUTO_LENGTH = 1 << 24, 10  # columns and lengths of words up to which "auto" takes sparse features
 MOST_WORDS, MOST_LENGTH = 1 << 24, 12  # words up to which features are dense, and lengths up to which sparse, if asked
 
 
@@ -31,24 +31,24 @@ class EmpiricalMeanMap(Embedding):
               \quad\text{or}\quad \approx \operatorname{mean}_{s,t}\, \exp(-\tfrac\lambda2 \|u_s - v_t\|^2)
 
     over all words :math:`u_s = x_s \dots x_{s+K-1}` of x and :math:`v_t` of y, of K = ``order`` + 1 symbols, of which
-    Ham counts the places that differ; or over all windows of K consecutive observations of series, stacked. With order
-    0 the order of observations does not matter, and objects are bags of symbols or of points.
+    Ham counts the positions that differ; or over all windows of K consecutive observations of series, stacked. With
+    order 0 the order of observations does not matter, and objects are bags of symbols or of points.
 
     Parameters
     ----------
     order : int, default=1
-        The order of dependence that is seen, K - 1.
+        The order of dependence, K - 1.
     lam : float, default=1.0
         Sharpness :math:`\lambda`, not negative. For symbols it may be infinite: only equal words count, and features
         are those of ``Spectrum(K, normalize="frequency")``.
     alphabet : str, int, sequence or Alphabet, optional
         The symbols: "dna", "rna", "protein", an explicit list, or (default) those of all objects given to ``fit``. If
-        given, objects are symbols; otherwise that is read off them.
+        given, objects are symbols; otherwise their kind is inferred.
     method : {"auto", "dense", "sparse", "fourier"}, default="auto"
         Which features. For m symbols, "dense": :math:`m^K`, the tensor of word frequencies with the root of the
         kernel between symbols applied along every axis; "sparse": a CSR matrix of :math:`(m + 1)^K` columns, the
         frequencies of words with gaps, at most :math:`2^K` for every word of the object. Both are exact. "auto" takes
-        "dense" up to 4096 words, then "sparse" up to :math:`2^{24}` columns and K = 10, and refuses what is larger:
+        "dense" up to 4096 words, then "sparse" up to :math:`2^{24}` columns and K = 10, and refuses larger ones:
         the kernel ``EmpiricalMean`` needs no features. For numbers, "auto" is "fourier": random Fourier features,
         whose products have an error of order :math:`D^{-1/2}`.
     n_components : int, default=256
@@ -56,15 +56,15 @@ class EmpiricalMeanMap(Embedding):
     random_state : int, default=0
         Seed of the random frequencies, for numbers.
     n_jobs : int, optional
-        Threads, over blocks of objects.
+        Threads, over batches of objects.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        Symbols outside the alphabet are treated as missing, with one warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
     ----------
     method_ : {"dense", "sparse", "fourier"}
-        Which features were taken.
+        The kind of features.
     alphabet_ : Alphabet or None
         The symbols, if objects have any.
     n_features_out_ : int
@@ -170,7 +170,7 @@ class EmpiricalMeanMap(Embedding):
         return [between.join(word) for group in places for word in product(*group)]
 
     def _features(self, packed: Packed) -> Any:
-        """Return the features of a block."""
+        """Return the features of a batch."""
         if self.alphabet_ is None:
             return self._fourier_features(packed, self._size)
         members = self.alphabet_.members_for(packed.values)
@@ -189,7 +189,7 @@ class EmpiricalMeanMap(Embedding):
         return sums / np.maximum(counts, 1)[:, None]
 
     def _exact_method(self, m: int, k: int) -> str:
-        """Return which exact features to take for words of k out of m symbols, refusing what is too large."""
+        """Return which exact features to take for words of k out of m symbols, refusing sizes that are too large."""
         if self.method == "fourier":
             raise ValueError(
                 "EmpiricalMeanMap: method='fourier' is for numbers. Got symbols; use 'auto', whose features are exact."

@@ -33,17 +33,17 @@ class FisherScore(ModelEmbedding):
     Parameters
     ----------
     estimator : estimator, model or dict
-        What is fitted, as a clone, to all objects given to ``fit`` (``HMMEstimator(n_states=4)``), or a model
-        that is used as it is (``HMM(...)``). A dict ``{label: model}`` stands for the marginal over these class
-        models with equal priors; other priors by ``ClassMixture(models, priors)``.
+        An estimator, a clone of which is fitted to all objects given to ``fit`` (``HMMEstimator(n_states=4)``), or a
+        model that is used unchanged (``HMM(...)``). A dict ``{label: model}`` is the marginal over these class models
+        with equal priors; other priors by ``ClassMixture(models, priors)``.
     information : {"complete", "diagonal", "empirical", "exact", "identity"}, default="complete"
-        The matrix I. "complete" is the information of an observer who also sees the hidden states: block
-        diagonal, known in closed form, averaged over the lengths seen in ``fit``. "diagonal" is its diagonal
+        The matrix I. "complete" is the complete-data information, hidden states included: block diagonal, known in
+        closed form, averaged over the lengths seen in ``fit``. "diagonal" is its diagonal
         (the scaling of Fisher vectors). "empirical" is the second moment of the training scores,
-        :math:`\frac1n \sum_i U_i U_i^T`, plus a ridge. "exact" is the expectation :math:`E[U U^T]` over all
-        objects of a length, averaged over the lengths seen in ``fit``: by enumeration, hence for models of symbols
-        and short objects only (:math:`\sum_L m^L \le 2^{20}`), and refused otherwise. "identity" is none at all,
-        the kernel :math:`K_U`, which depends on the coordinates.
+        :math:`\frac1n \sum_i U_i U_i^T`, plus a ridge. "exact" is the expectation :math:`E[U U^T]` over all objects of
+        a length, averaged over the lengths seen in ``fit``: by enumeration, hence for models of symbols and short
+        objects only (:math:`\sum_L m^L \le 2^{20}`), and refused otherwise. "identity" is none at all, the kernel
+        :math:`K_U`, which depends on the coordinates.
     coordinates : {"softmax", "ratio", "sqrt", "raw"}, default="softmax"
         Of probabilities (see ``genkern.models.simplex``). "complete", "exact", and "empirical" without ridge, give the
         same kernel in the first three. "raw" derivatives leave the simplex and their mean is not zero, so no
@@ -54,7 +54,7 @@ class FisherScore(ModelEmbedding):
         Added to the diagonal of the empirical information, in units of its mean. Other informations have
         none.
     n_jobs : int, optional
-        Threads, over blocks of objects.
+        Threads, over batches of objects.
     per_class : bool, default=False
         Whether the label is a latent variable: one model is fitted to the objects of each class (which needs y), and
         scores are those of the marginal :math:`\sum_c \alpha_c\, p(x | \theta_c)` in all its parameters, the priors
@@ -73,7 +73,7 @@ class FisherScore(ModelEmbedding):
     model_ : Model
         The model behind the scores; a ``ClassMixture`` if there is one per class.
     whitener_ : Whitener
-        The map W, block by block.
+        The map W, by diagonal blocks.
     n_features_out_ : int
         The number p of features, one per kept parameter and visited state.
     blocks_ : dict of str to slice
@@ -88,9 +88,9 @@ class FisherScore(ModelEmbedding):
     probability of one, a state that is never visited) and, in ratio coordinates, those of infinite information (a
     probability of zero) have zero columns.
 
-    At a maximum of the likelihood the scores of the training objects sum to zero, so that training and new objects
-    differ in law; visits do not have this defect, which is why they help learners. ``BlockNormalizer`` brings the
-    blocks to a common scale.
+    At a maximum of the likelihood the scores of the training objects sum to zero, so that features of training and new
+    objects have different distributions; visits do not have this defect, which is why they help learners.
+    ``BlockNormalizer`` brings the blocks to a common scale.
 
     Jaakkola & Haussler's kernels are inner products of these features; their quadratic kernel
     :math:`(1 + U_x^T I^{-1} U_{x'})^2` is ``Polynomial(degree=2, offset=1)`` on top.
@@ -204,7 +204,7 @@ class FisherScore(ModelEmbedding):
         return moment_root(scores, (n, len(own)), RCOND_EXACT)
 
     def _scores(self, packed: Packed) -> Iterator[tuple[slice, Floats]]:
-        """Yield the scores of consecutive blocks of objects, whatever n_jobs in the same order."""
+        """Yield the scores of consecutive batches of objects, in the same order for any n_jobs."""
 
         def work(block: Packed) -> Floats:
             scores = scores_of(self.model_, block, self.coordinates, self._layout.source)

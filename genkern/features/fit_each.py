@@ -12,7 +12,7 @@ from genkern.data.store import Store, make_key
 from genkern.data.transformer import Transformer
 from genkern.features.class_models import check_estimator_of_models
 
-VERSION = 1  # of what ``fit_each`` computes; raised whenever the same settings give other models
+VERSION = 1  # version of the fits in a store; raised whenever the same settings give other models
 
 
 class FitEach(Transformer):
@@ -27,7 +27,7 @@ class FitEach(Transformer):
         Such as ``HMMEstimator(n_states=3)``. All objects are fitted in one batched call of its ``fit_each``.
     store : Store, optional
         Memo of fitted models, shared by all clones: each object is fitted once per setting of ``estimator``,
-        in however many folds and grid points it occurs.
+        however many folds and grid points it is in.
     n_jobs : int, optional
         Threads; overrides the estimator's own.
     verbose : int, default=0

@@ -23,7 +23,7 @@ class LogOddsWeights(TableTransformer):
     Under multinomial class models the posterior log-odds are :math:`v(x) = \log \frac{\alpha}{1 - \alpha} + \sum_d x_d
     \log (p_{+d} / p_{-d})`, and these features are the terms of the sum. As in ``TopScore``, which has v itself beside
     its derivatives (for multinomial models, the counts), a linear learner can take the plug-in decision, here by equal
-    coefficients; a penalty then draws it towards that decision, and not towards none. Words without a preference for a
+    coefficients; a penalty then shrinks it towards that decision, not towards zero. Words without a preference for a
     class have no weight.
 
     Parameters
@@ -47,7 +47,7 @@ class LogOddsWeights(TableTransformer):
     More than two classes have one block of d features each, in which words are weighted by their log-odds in the class
     against all others.
 
-    Weights have seen the labels. Choose settings of a learner behind them by searching over both as one pipeline, as
+    Weights depend on the labels. Choose settings of a following learner by searching over both as one pipeline, as
     ``recipes.text`` does, or use ``CrossFit``.
 
     References

@@ -1,4 +1,4 @@
-"""Posterior log-odds of class models: an object by what plug-in classifiers say of it."""
+"""Posterior log-odds of class models: objects as decision values of plug-in classifiers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class ModelLogOdds(ClassEmbedding):
     .. math:: v_c(x) = \log \frac{P(c | x)}{1 - P(c | x)}
               = \log \alpha_c\, p(x | \theta_c) - \log \sum_{j \ne c} \alpha_j\, p(x | \theta_j)
 
-    Several of them, of models of different kinds and orders, are a short vector on which a linear learner weighs what
-    each model says.
+    Several of them, of models of different kinds and orders, are a short vector, in which a linear learner weights the
+    models.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class ModelLogOdds(ClassEmbedding):
         Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the order of
         the sorted labels or by label.
     v_max : float, default=700
-        Stands for infinite log-odds, those of an object which one side cannot have produced. Finite ones are kept.
+        Replaces infinite log-odds, those of an object that is impossible under one side. Finite ones are kept.
     n_jobs : int, optional
-        Threads, over blocks of objects.
+        Threads, over batches of objects.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class ModelLogOdds(ClassEmbedding):
 
     Notes
     -----
-    The class models have seen the labels of the training objects, whose log-odds are therefore more decisive than those
+    The class models were fitted with the labels of the training objects, whose log-odds are therefore larger than those
     of new ones: wrap this in ``CrossFit``, which gives out-of-fold log-odds to the learner.
 
     References

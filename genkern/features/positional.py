@@ -1,4 +1,4 @@
-"""Words of aligned sequences by where they stand: at each position, or in each of a few regions."""
+"""Words of aligned sequences by position: at each position, or in each of a few regions."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from genkern.models.families.site import pack_windows
 from genkern.validation import check_int
 
 LARGEST = 1 << 25  # most columns
-AUTO = 1 << 20  # most columns of words whose lengths are chosen unasked
+AUTO = 1 << 20  # most columns with ks="auto"
 
 
 class PlacedSpectrum(Embedding):
     """Base of counts of words in several places of an object, one block of columns per length of words and place.
 
-    A subclass gives ``_pack`` and, for words of k symbols, the places' names and what is read there.
+    A subclass implements ``_pack`` and, for words of k symbols, the names of positions or regions and their codes.
     """
 
     longest: ClassVar[int]  # of the words that ks="auto" takes
@@ -46,11 +46,11 @@ class PlacedSpectrum(Embedding):
 
     @abstractmethod
     def _places(self, k: int) -> list[str]:
-        """Return the names of the places where words of k symbols may stand."""
+        """Return the names of the positions or regions of words of k symbols."""
 
     @abstractmethod
     def _read(self, packed: Any, k: int) -> tuple[Any, Any]:
-        """Return the codes of all places of all objects, one after the other, and where they begin and end."""
+        """Return the concatenated codes of all positions or regions of all objects, and their offsets."""
 
     def _fit(self, X: Any, y: Any) -> None:
         who = type(self).__name__
@@ -80,7 +80,7 @@ class PlacedSpectrum(Embedding):
         return sum(len(self._places(k)) * self.alphabet_.size**k for k in ks)
 
     def _choose(self) -> list[int]:
-        """Return the lengths 1, 2, ... of words that have places and, from the second on, at most `AUTO` columns."""
+        """Return the lengths 1, 2, ... of words that fit into objects and, beyond the first, into `AUTO` columns."""
         sets = [list(range(1, last + 1)) for last in range(1, self.longest + 1)]
         return [ks for ks in sets if len(ks) == 1 or (self._places(len(ks)) and self._n_columns(ks) <= AUTO)][-1]
 
@@ -143,7 +143,7 @@ class PositionalSpectrum(PlacedSpectrum):
     alphabet : str, int, sequence or Alphabet, optional
         The m symbols: "dna", "rna", "protein", an explicit list, or (default) those of all objects given to ``fit``.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        Symbols outside the alphabet are treated as missing, with one warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
@@ -162,10 +162,10 @@ class PositionalSpectrum(PlacedSpectrum):
     These are Fisher scores without information (``information="identity"``), up to constants, of position-specific
     models with uniform probabilities: of independent positions (``SiteModel``) for k = 1, and of the transitions of
     inhomogeneous Markov chains of order k - 1 (``PositionalChain``) for longer words. Dividing by the information
-    instead, as Fisher kernels do, weighs a word by its rareness and does harm from k = 3 on. The inner product is the
+    instead, as Fisher kernels do, gives rare words large weights and does harm from k = 3 on. The inner product is the
     weighted degree kernel with equal weights.
 
-    A word with ambiguous symbols counts for all words that it may spell, in equal parts that sum to one.
+    A word with ambiguous symbols adds equal shares, which sum to one, to all words that it may spell.
 
     References
     ----------
@@ -216,7 +216,7 @@ class RegionSpectrum(PlacedSpectrum):
     .. math:: \phi_{k, r, w}(x) = \#\{t : x_t \dots x_{t+k-1} = w,\ \lfloor r T / R \rfloor \le t,\
               t + k \le \lfloor (r + 1) T / R \rfloor\}
 
-    ``PowerMap(0.5)`` behind it gives the roots of counts, which even out frequent and rare words.
+    A ``PowerMap(0.5)`` after it takes square roots of counts, which balances frequent and rare words.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ class RegionSpectrum(PlacedSpectrum):
     alphabet : str, int, sequence or Alphabet, optional
         The m symbols: "dna", "rna", "protein", an explicit list, or (default) those of all objects given to ``fit``.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        Symbols outside the alphabet are treated as missing, with one warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
@@ -242,8 +242,8 @@ class RegionSpectrum(PlacedSpectrum):
 
     Notes
     -----
-    Between ``Spectrum``, which does not know where a word stands, and ``PositionalSpectrum``, which knows it exactly. A
-    word with ambiguous symbols counts for all words that it may spell, in equal parts that sum to one. Words across a
+    A compromise between ``Spectrum``, which ignores positions, and ``PositionalSpectrum``, which uses exact ones. A
+    word with ambiguous symbols adds equal shares, which sum to one, to all words that it may spell. Words across a
     border of regions do not count, and regions shorter than k have none.
 
     Examples

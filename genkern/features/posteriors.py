@@ -22,18 +22,18 @@ class Posteriors(Transformer):
     .. math:: x \mapsto \big(x_t,\ \tfrac1L P(q_t = i | x)\big)_t, \quad
        \tfrac1{L - 1} \sum_t P(q_t = i, q_{t+1} = j | x)
 
-    These are compared by ``LatentMean``, the latent mean map kernel. Symbols are summed up: each that occurs stands
-    there once, with its expected share of each state, and ambiguous ones as their members, by their posterior
+    These are compared by ``LatentMean``, the latent mean map kernel. Symbols are summed up: each symbol that occurs is
+    one point, with its expected share of each state; ambiguous ones are divided among their members by posterior
     probability.
 
     Parameters
     ----------
     estimator : estimator or model
-        What is fitted, as a clone, to all objects given to ``fit``, or a model that is used as it is: a hidden Markov
-        model with any emissions, a mixture (components are the states), a factorial model (chains side by side), a
-        periodic chain (phases).
+        An estimator, a clone of which is fitted to all objects given to ``fit``, or a model that is used unchanged: a
+        hidden Markov model with any emissions, a mixture (components are the states), a factorial model
+        (chains concatenated), a periodic chain (phases).
     n_jobs : int, optional
-        Threads, over blocks of objects.
+        Threads, over batches of objects.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Posteriors(Transformer):
         return [posterior for _, block in blocks for posterior in cast(Any, block)]
 
     def _posteriors(self, packed: Packed) -> list[Posterior]:
-        """Return the posteriors of a block of objects."""
+        """Return the posteriors of a batch of objects."""
         model = self.model_
         sizes, lengths = tuple(state_counts(model, "Posteriors")), packed.lengths
         if packed.alphabet is not None:

@@ -11,7 +11,7 @@ from genkern.models.base import draws_in
 from genkern.models.fit.streams import seed_of
 from genkern.validation import Floats, check_bool, check_int, check_number
 
-LOWEST, HIGHEST = -700.0, 700.0  # logarithms of features that are neither lost nor infinite when squared
+LOWEST, HIGHEST = -700.0, 700.0  # logarithms of features whose squares neither underflow nor overflow
 
 
 class ProposalFeatures(Transformer):
@@ -48,7 +48,7 @@ class ProposalFeatures(Transformer):
     -----
     Models are those of this package or any objects with ``log_prob(X)`` and ``sample(n, rng=)`` (with ``length=`` for
     sequences). If there are more models than draws, N of them, chosen at random, make the proposal. The proposal should
-    cover new models, too: one that puts much of its mass elsewhere is seen by few draws.
+    cover new models, too: one with much of its mass elsewhere is represented by few draws.
 
     References
     ----------
@@ -142,7 +142,7 @@ class ProposalFeatures(Transformer):
 
 
 def _log_prob(model: Any, draws: list[Any], i: int) -> Floats:
-    """Return log densities (N,) of the draws, refusing what is no number."""
+    """Return log densities (N,) of the draws, refusing NaN."""
     logs = np.asarray(model.log_prob(draws), dtype=np.float64)
     if logs.shape != (len(draws),) or np.isnan(logs).any() or np.isposinf(logs).any():
         raise ValueError(

@@ -39,14 +39,15 @@ class Spectrum(Embedding):
         Divide counts by the number of words in the object, or by their Euclidean norm.
     dtype : data type, default=float64
         Of the result: integers, float32 or float64. A small type of integers, such as ``"uint8"``, takes less memory
-        and time; beware that sums and products of such counts overflow, so that learners and kernels want floats.
+        and time; sums and products of such counts overflow, so that learners and kernels need floats.
         Counts that the type cannot hold are refused, and so are integers with ``normalize`` and with ambiguous, missing
-        or unknown symbols, whose words count in parts (see Notes).
+        or unknown symbols, whose words have fractional counts (see Notes).
     offsets : sequence of int, optional
-        Where a word reads its symbols, rising from 0: (0, 3) counts the pairs of symbols three positions apart,
-        (0, 1, 4) triples with a gap of two. These say how many symbols a word has; ``k`` is not used.
+        Positions of the symbols of a word, relative to the first, rising from 0: (0, 3) counts the pairs of symbols
+        three positions apart, (0, 1, 4) triples with a gap of two. Their number is that of the symbols of a word;
+        ``k`` is not used.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        Symbols outside the alphabet are treated as missing, with one warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
@@ -54,16 +55,15 @@ class Spectrum(Embedding):
     alphabet_ : Alphabet
         The m symbols.
     offsets_ : tuple of int
-        Where the k symbols of a word are read.
+        Relative positions of the k symbols of a word.
     n_features_out_ : int
         The number of words, m ** k, in the order of the alphabet, the first symbol changing slowest.
 
     Notes
     -----
-    A word with ambiguous, missing or unknown symbols counts for all words that it may spell, in equal parts that sum to
-    one. In a sparse
-    result a word that may spell more than 4096 is an error, or is left out where unknown symbols are missing. Objects
-    shorter than a word with its gaps have none and a row of zeros, whatever ``normalize``.
+    A word with ambiguous, missing or unknown symbols adds equal shares, which sum to one, to all words that it may
+    spell. In a sparse result a word that may spell more than 4096 is an error, or is left out where unknown symbols are
+    missing. Objects shorter than a word with its gaps have none and a row of zeros, whatever ``normalize``.
 
     The roots of the frequencies of words, ``Spectrum(normalize="frequency")`` and ``PowerMap(0.5)``, have the
     Bhattacharyya kernel as inner product.
@@ -159,7 +159,7 @@ class Spectrum(Embedding):
         return [between.join(map("".join, zip(gaps, word))) for word in words]
 
     def _check_offsets(self) -> tuple[int, ...]:
-        """Return where words read their symbols."""
+        """Return the relative positions of the symbols of words."""
         if self.offsets is None:
             return tuple(range(check_int(self.k, "k", "Spectrum", 1)))
         offsets = tuple(check_int(offset, "offsets", "Spectrum", 0) for offset in self.offsets)

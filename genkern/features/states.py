@@ -1,4 +1,4 @@
-"""What embeddings by hidden states share: posteriors of one model or of one per class, streamed and named."""
+"""Base class of embeddings by hidden states: posteriors of one model or of one per class, streamed and named."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ APPLY = ("sum", "time")
 
 
 class States(NamedTuple):
-    """The hidden states of objects under a model, as far as they were asked for: what features are made of.
+    """Posteriors of the hidden states of objects under a model; only the fields that were asked for.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class States(NamedTuple):
     xi : (P, S2)
         Posteriors of states at neighbouring positions, flattened.
     pair_offsets : (n_objects + 1,)
-        Where those of each object begin and end.
+        Offsets of the pairs of each object.
     firsts : (P,)
         The first of the two positions of each pair.
     visits : (n_objects, S)
@@ -46,7 +46,7 @@ class States(NamedTuple):
     symbols : (n_objects, S, m)
         How often each state is expected to have emitted each symbol.
     whole : bool
-        Whether objects are whole; otherwise each stands for one position of an object, before sums are mapped.
+        Whether objects are whole; otherwise each is one position of an object, before sums are mapped.
     """
 
     packed: Packed
@@ -87,7 +87,7 @@ def ask_positions(model: Model, packed: Packed, needs: set[str]) -> States:
 
 
 def first_positions(packed: Packed) -> NDArray[np.int64]:
-    """Return the positions that have a neighbour behind them."""
+    """Return the positions that have a next one."""
     return np.delete(np.arange(packed.n_points), packed.offsets[1:] - 1)
 
 
@@ -124,7 +124,7 @@ class StateEmbedding(ModelEmbedding):
         """Return the names of the features, those of class models with the label in front."""
         return [name for names in self._names_by_model for name in names]
 
-    # --- what a family gives
+    # --- implemented by subclasses
 
     @abstractmethod
     def _names(self, model: Any, packed: Packed) -> list[str]:
@@ -132,7 +132,7 @@ class StateEmbedding(ModelEmbedding):
 
     @abstractmethod
     def _needs(self, model: Any, packed: Packed) -> set[str]:
-        """Return which fields of ``States`` the features are made of."""
+        """Return the fields of ``States`` that the features need."""
 
     @abstractmethod
     def _features(self, model: Any, states: States) -> Floats:
@@ -140,12 +140,12 @@ class StateEmbedding(ModelEmbedding):
 
     @abstractmethod
     def _load(self, model: Any, packed: Packed) -> int:
-        """Return how many numbers per observation are held while features are made."""
+        """Return how many numbers per observation are held during the computation of features."""
 
     # --- from states to features, of objects and of positions
 
     def _embed(self, model: Model, packed: Packed) -> Floats:
-        """Return the features (n_objects, k) of a block under one model."""
+        """Return the features (n_objects, k) of a batch under one model."""
         packed = dense(packed)
         return self._features(model, ask(model, packed, self._needs(model, packed)))
 
@@ -163,7 +163,7 @@ class StateEmbedding(ModelEmbedding):
         return self._finish(sums, np.diff(offsets), normalize, whole)
 
     def _finish(self, sums: Floats, counts: NDArray[np.int64], normalize: bool, whole: bool) -> Floats:
-        """Return sums over ``counts`` terms as means, if so wished, and mapped, if they are whole and have not been."""
+        """Return sums over ``counts`` terms as means (``normalize``), mapped if ``whole`` and not mapped yet."""
         if normalize:
             sums = sums / np.maximum(counts, 1).reshape((-1, *[1] * (sums.ndim - 1)))
         return self._mapped(sums) if self.apply == "sum" and whole else sums
@@ -173,7 +173,7 @@ class StateEmbedding(ModelEmbedding):
 
 
 def dense(packed: Packed) -> Packed:
-    """Return packed numbers without sparse ones."""
+    """Return packed numbers as dense arrays."""
     values: Any = packed.values
     return packed._replace(values=values.toarray()) if sparse.issparse(values) else packed
 

@@ -1,4 +1,4 @@
-"""Tangent vectors of posterior log-odds: an object by how the class models would have to move for it."""
+"""Tangent vectors of posterior log-odds: objects as derivatives by the parameters of class models."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TopScore(ClassEmbedding):
         Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the order of
         the sorted labels or by label.
     multiclass : {"one-vs-rest", "pairwise"}, default="one-vs-rest"
-        What more than two classes have. "one-vs-rest": for each class c the log-odds against all others,
+        Features for more than two classes. "one-vs-rest": for each class c the log-odds against all others,
         :math:`v_c = \ell_c + \log \alpha_c - \log \sum_{j \ne c} \alpha_j e^{\ell_j}`, and its derivatives in all
         parameters, :math:`-r_j` in the logit of prior j, :math:`\nabla \ell_c` and :math:`-r_j \nabla \ell_j`, with
         :math:`r_j = P(j | x, \text{not } c)`. "pairwise": the log-odds against the last class and all
@@ -49,14 +49,14 @@ class TopScore(ClassEmbedding):
         ``Standardize()`` does.
     coordinates : {"softmax", "ratio", "sqrt", "raw", "natural"}, default="softmax"
         Of probabilities, see ``genkern.models.simplex``. Tsuda et al. use "ratio" for hidden Markov models and
-        "natural" (see ``genkern.models.families.natural``) for mixtures of isotropic Gaussians, for which alone it is.
+        "natural" (see ``genkern.models.families.natural``) for mixtures of isotropic Gaussians only.
     constant : bool, default=False
         Keep derivatives that are the same for all objects, which only add a constant to the kernel: that in the prior
         of two classes, :math:`1 / (\alpha (1 - \alpha))`, or in the logit of the own prior, 1.
     v_max : float, default=700
-        Stands for infinite log-odds, those of an object which one side cannot have produced. Finite ones are kept.
+        Replaces infinite log-odds, those of an object that is impossible under one side. Finite ones are kept.
     n_jobs : int, optional
-        Threads, over blocks of objects.
+        Threads, over batches of objects.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class TopScore(ClassEmbedding):
     Where an object is impossible under a class model, that model's derivatives are set to zero. An object that is
     impossible in every class is refused.
 
-    The class models have seen the labels of the training objects, whose features are therefore more decisive than those
+    The class models were fitted with the labels of the training objects, whose log-odds are therefore larger than those
     of new ones. Fit the learner on other objects than the models, or on out-of-fold features.
 
     References
@@ -176,7 +176,7 @@ class TopScore(ClassEmbedding):
         return [self._odds(joint[:, [c]], total), priors, *(signs[:, [j]] * grad for j, grad in enumerate(grads))]
 
     def _odds(self, above: Floats, below: Floats) -> Floats:
-        """Return differences of log-probabilities, infinite ones as +-v_max; none where both are impossible."""
+        """Return differences of log-probabilities, infinite ones as +-v_max; zero where both are impossible."""
         below = np.broadcast_to(below, above.shape)
         both = np.isneginf(above) & np.isneginf(below)
         odds: Floats = np.where(both, 0.0, above) - np.where(both, 0.0, below)

@@ -22,12 +22,12 @@ class AlignedGram(KernelTransformer):
        \frac{\langle K_c, K_{Yc} \rangle_F}{\|K_c\|_F\, \|K_{Yc}\|_F} \to \max, \quad w \ge 0
 
     where :math:`K_c` is the matrix of centred features and :math:`K_Y` is one for objects of one class and zero for
-    others. Labels are seen in ``fit`` only, so that in a pipeline cross-validation is honest.
+    others. Labels are used in ``fit`` only, so that cross-validation of a pipeline is valid.
 
     Parameters
     ----------
     kernel : Kernel
-        A sum, ``k1 + k2 + k3``, whose terms get weights; a factor that it gives a term does not matter.
+        A sum, ``k1 + k2 + k3``, whose terms get weights; constant factors of terms have no effect.
     method : {"joint", "independent"}, default="joint"
         "joint": the weights for which the alignment of the sum is largest; a term that adds nothing gets zero.
         "independent": every term, scaled to the same norm, by its own alignment.

@@ -44,7 +44,7 @@ class Hellinger(ModelKernel):
     length : int, optional
         Number of observations, for sequence models; see ``affinity``.
     method : str, default="exact"
-        Which kind of formula.
+        The kind of formula.
 
     References
     ----------
@@ -218,7 +218,7 @@ class Diffusion(ModelKernel):
         return self._of(np.zeros(len(X)), X.groups[0].stack.alphabet.size)
 
     def _of(self, chord: Floats, categories: int) -> Floats:
-        """Return the log kernel at points of the unit sphere as far apart as this; no cosine could tell near ones."""
+        """Return the log kernel of points of the unit sphere at these distances (cosines would lose digits)."""
         t, n = check_number(self.t, "t", "Diffusion", exclusive=True), categories - 1
         if self.kind == "sphere":
             return _sphere(1.0 - 0.5 * chord**2, n, t)

@@ -1,4 +1,4 @@
-"""The bridge from kernels to matrices: a scikit-learn transformer that works in blocks."""
+"""From kernels to matrices: a scikit-learn transformer that computes in blocks."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from genkern.kernels.positivity import allowance, indefinite, is_positive
 from genkern.kernels.vectors import refuse_models
 from genkern.validation import Floats, check_int, check_option
 
-MODELS, VECTORS = 256, 1024  # rows and columns of a block: enough to be fast, few enough to share out
-WHOLE = 1 << 24  # entries of a matrix that one thread does in one go
+MODELS, VECTORS = 256, 1024  # rows and columns of a block: enough to be fast, few enough to divide among threads
+WHOLE = 1 << 24  # entries of a matrix that one thread computes at once
 PSD = ("warn", "raise", "clip", "shift")
 
 
@@ -70,7 +70,7 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, Transformer):
         return out
 
     def _check_rows(self, values: Floats, first: Any, second: Any) -> None:
-        """Raise if all values of an object are lost beside those of the training set, but normalised ones are not."""
+        """Raise if all values of an object underflow relative to the training set's, but normalised ones do not."""
         empty = np.flatnonzero(~values.any(axis=1)) if self.kernel.native_logs else ()
         halves = 0.5 * self.kernel.log_diag(second) if len(empty) else 0.0
         for i in empty:
@@ -84,7 +84,7 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, Transformer):
                 )
 
     def _square(self, ready: Any) -> Floats:
-        """Return scaled values (n, n) of prepared representations with each other, symmetric, at half the price."""
+        """Return scaled values (n, n) of prepared representations with each other, symmetric, at half the cost."""
         n = ready.shape[0]
         out = np.empty((n, n))
 
@@ -122,7 +122,7 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, Transformer):
         return VECTORS if self.kernel.vectors else MODELS
 
     def _run(self, fill: Callable[[slice, slice], None], tiles: list[tuple[slice, slice]]) -> None:
-        """Do all blocks; several threads share them out, with one thread of BLAS each."""
+        """Compute all blocks; several threads divide them, with one thread of BLAS each."""
         jobs = min(effective_n_jobs(self.n_jobs), len(tiles))
         with threadpool_limits(1, "blas") if jobs > 1 else nullcontext():
             Parallel(n_jobs=jobs, require="sharedmem", verbose=self.verbose)(delayed(fill)(*tile) for tile in tiles)
@@ -133,7 +133,7 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, Transformer):
 
 
 class Gram(KernelTransformer):
-    r"""Turns representations into kernel values with those of the training set: a bridge to ``kernel="precomputed"``.
+    r"""Turns representations into kernel values with those of the training set: for ``kernel="precomputed"``.
 
     .. math:: K_{ij} = k(x_i, x^{\mathrm{fit}}_j)\, e^{-c}
 
@@ -145,19 +145,18 @@ class Gram(KernelTransformer):
     Parameters
     ----------
     kernel : Kernel
-        What compares two representations.
+        The kernel between two representations.
     n_jobs : int, optional
         Number of threads; None means 1 unless in a joblib context, -1 all.
     block_size : int, optional
-        Rows and columns of one block of work. By default one thread does all at once, unless that is much, and several
-        share out blocks. Results do not depend on it.
+        Rows and columns of one block of work. By default one thread computes all at once, unless that is too large, and
+        several divide blocks. Results do not depend on it.
     verbose : int, default=0
         Report progress, as in joblib.
     psd : {None, "warn", "raise", "clip", "shift"}, default=None
-        What to do in ``fit`` if the training matrix is not positive semi-definite, rounding aside: nothing, and do not
-        look; warn of it or raise, naming the cause and the remedy; project onto the positive part, new rows too; or
-        add to the diagonal what is missing. It costs a Cholesky factorisation of the training matrix, and its spectrum
-        if that fails.
+        What to do in ``fit`` if the training matrix is not positive semi-definite, rounding aside: nothing, without a
+        check; warn or raise, naming the cause and the remedy; project onto the positive part, new rows too; or shift
+        the diagonal. It costs a Cholesky factorisation of the training matrix, and its spectrum if that fails.
 
     Attributes
     ----------
@@ -168,7 +167,7 @@ class Gram(KernelTransformer):
     negative_ : array of shape (n_fit, r) or None
         The eigenvectors that "clip" projects out of every row; None if there are none.
     shift_ : float
-        What "shift" adds to the diagonal.
+        The number that "shift" adds to the diagonal.
     n_features_in_ : int
         Number of columns of the training matrix, for kernels between vectors.
 
@@ -176,9 +175,9 @@ class Gram(KernelTransformer):
     -----
     With the eigenvectors V of the negative eigenvalues of the training matrix, "clip" gives :math:`K (I - V V^T)` for
     training and new rows alike, so that the same linear map is applied to both and ``transform`` of the training set is
-    ``fit_transform``. "shift" gives :math:`K + |\lambda_{\min}|\, I`, which is the kernel plus a multiple of the one
-    that tells only whether two objects are the same: rows of ``transform`` are those of the kernel itself, also for
-    the training set, as what is transformed counts as new. A self-similarity of one does not survive either.
+    ``fit_transform``. "shift" gives :math:`K + |\lambda_{\min}|\, I`, which is the kernel plus a multiple of the
+    identity kernel (one for the same object, else zero): rows of ``transform`` are those of the kernel itself, also for
+    the training set, as transformed objects count as new. Neither keeps self-similarities of one.
 
     References
     ----------
@@ -229,7 +228,7 @@ class Gram(KernelTransformer):
         Parameters
         ----------
         X : list of models, stack of models, or matrix of shape (n, d)
-            What the kernel compares.
+            Representations that the kernel compares.
         y : object, optional
             Ignored.
         """
@@ -251,7 +250,7 @@ class Gram(KernelTransformer):
         return ready
 
     def _check_diagonal(self, ready: Any) -> None:
-        """Raise if a training object's similarity to itself is not zero, but is lost beside the largest."""
+        """Raise if a training object's similarity to itself is not zero, but underflows relative to the largest."""
         if not self.kernel.native_logs:
             return
         logs = self.kernel.log_diag(ready) - self.log_scale_
@@ -264,7 +263,7 @@ class Gram(KernelTransformer):
             )
 
     def _mend(self, K: Floats, ready: Any) -> None:
-        """Do to the training matrix, in place, what ``psd`` asks if it has a negative eigenvalue."""
+        """Apply ``psd`` to the training matrix, in place, if it has a negative eigenvalue."""
         if is_positive(K):
             return
         values, vectors = eigh(K)
@@ -283,7 +282,7 @@ class Gram(KernelTransformer):
             warnings.warn(words, NotPositiveWarning, stacklevel=4)
 
     def _run(self, fill: Callable[[slice, slice], None], tiles: list[tuple[slice, slice]]) -> None:
-        """Do all blocks, without the words of kernels about matrices in general: ``psd`` looks at this one."""
+        """Compute all blocks, without general warnings of kernels about positivity: ``psd`` checks this matrix."""
         if self.psd is None:
             return super()._run(fill, tiles)
         with warnings.catch_warnings(action="ignore", category=NotPositiveWarning):
@@ -291,5 +290,5 @@ class Gram(KernelTransformer):
 
 
 def slices(n: int, size: int) -> list[slice]:
-    """Return consecutive slices of n things."""
+    """Return consecutive slices of n items."""
     return [slice(low, min(low + size, n)) for low in range(0, n, size)]

@@ -1,4 +1,4 @@
-"""What estimators of models share: the contract, and the closed-form fit of leaf families."""
+"""The contract of estimators, and the closed-form fit of leaf families."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class ModelEstimator(BaseEstimator, ABC):
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit one model to all objects, which count as often as their weights say."""
+        """Fit one model to all objects, with their weights."""
 
     @abstractmethod
     def fit_each(self, X: Any) -> list[Any]:
         """Return one fitted model per object."""
 
     def check_each(self, packed: Packed) -> None:
-        """Raise where an object alone cannot be fitted, before the objects are divided and lose their index."""
+        """Raise if a single object cannot be fitted, while its index among all objects is known."""
         return
 
     @abstractmethod
@@ -80,26 +80,25 @@ class ModelEstimator(BaseEstimator, ABC):
 class LeafEstimator(ModelEstimator):
     """Estimator of a leaf family, alone or as the emissions of a latent model.
 
-    A family gives ``pack``, ``reference``, ``maximize_blocks`` and, if it has a prior, ``log_prior`` and
-    ``predictive``; it then has a parameter ``estimate``: maximum likelihood ("ml"), the mode of the posterior
-    ("map"), or the posterior predictive distribution ("predictive"), as in Jebara, Kondor & Howard (2004), section
-    2.2.
+    A family implements ``pack``, ``reference``, ``maximize_blocks`` and, if it has a prior, ``log_prior`` and
+    ``predictive``; it then has a parameter ``estimate``: maximum likelihood ("ml"), the mode of the posterior ("map"),
+    or the posterior predictive distribution ("predictive"), as in Jebara, Kondor & Howard (2004), section 2.2.
     """
 
     max_passes = 1000  # of EM over missing entries; complete data need none
     tolerance = 1e-10  # of a parameter between passes, relative to its size
     estimate: str = "ml"  # families with a prior make it a parameter
-    # Share of a point that a first guess gives to all members alike, where EM could never come back from a member that
-    # is certain of its points.
+    # Share of a point that the initialisation divides equally among all members, for families in which EM cannot leave
+    # hard assignments.
     softening: ClassVar[float] = 0.0
 
     def pack_sequences(self, X: Any) -> Packed:
-        """Encode sequences of points, as an HMM emits them; ``pack`` encodes bags, which may look the same."""
+        """Encode sequences of points, as an HMM emits them; ``pack`` encodes bags."""
         return self.pack(X)
 
     @abstractmethod
     def reference(self, packed: Packed, n: int, own: bool) -> Leaf:
-        """Return a stack of n (per object, if own) vague members about which statistics can be taken."""
+        """Return a stack of n (per object, if own) broad members under which first statistics are computed."""
 
     @abstractmethod
     def maximize_blocks(self, blocks: dict[str, Floats], leaf: Any) -> Any:
@@ -111,7 +110,7 @@ class LeafEstimator(ModelEstimator):
 
     @property
     def collapses(self) -> bool:
-        """Whether nothing but a floor bounds the density of a member that rests on one point."""
+        """Whether only a floor bounds the density of a member fitted to one point."""
         return False
 
     def at_floor(self, leaf: Any) -> NDArray[np.bool_]:
@@ -142,12 +141,12 @@ class LeafEstimator(ModelEstimator):
         raise TypeError(f"{type(self).__name__} has no posterior predictive distribution.")
 
     def inside_em(self, packed: Packed) -> LeafEstimator:
-        """Return the estimator as EM uses it for hidden states or components, refusing what is no M-step."""
+        """Return the estimator for the M-step of a latent model, refusing estimates that are no M-step."""
         self._check_mode()
         return self
 
     def bounded(self, packed: Packed, own: bool) -> Self:
-        """Return the estimator with the bounds that it takes from the data of all objects, or of each if own.
+        """Return the estimator with bounds computed from the data of all objects, or of each if own.
 
         EM over hidden states or components uses it, and ``part`` of it once some objects have left the batch.
         """
@@ -162,10 +161,10 @@ class LeafEstimator(ModelEstimator):
         return self
 
     def standardized(self, packed: Packed, own: bool) -> Packed:
-        """Return the points as distances between them are taken for a first guess.
+        """Return the points in the units in which the initialisation computes distances.
 
         Channels that may be in different units (``has_units``) are divided by their deviation over all objects, or over
-        each if own; of others, distances between points are what they are.
+        each if own; others are not scaled.
         """
         if not self.has_units:
             return packed
@@ -187,7 +186,7 @@ class LeafEstimator(ModelEstimator):
         check_option(self.estimate, ESTIMATES, "estimate", type(self).__name__)
 
     def _check_mode(self) -> None:
-        """Raise for predictive distributions, which maximise nothing."""
+        """Raise for predictive distributions, which are no maximum of the likelihood."""
         if self.estimate == "predictive":
             raise ValueError(
                 f"{type(self).__name__}: estimate='predictive' averages over the posterior and maximises nothing, so "
@@ -195,13 +194,13 @@ class LeafEstimator(ModelEstimator):
             )
 
     def _moved(self, old: Any, new: Any, name: str) -> NDArray[np.bool_]:
-        """Return which members moved in a field by more than a share of its unit."""
+        """Return the members of which a field changed by more than a share of its unit."""
         step = np.abs(getattr(new, name) - getattr(old, name))
         moved: NDArray[np.bool_] = (step >= self.tolerance * self.unit(new, name)).reshape(len(old), -1).any(axis=1)
         return moved
 
     def unit(self, leaf: Any, name: str) -> Floats:
-        """Return how large a step is large, for every number of a field: the size of the field's largest, or one."""
+        """Return the scale of changes of every number of a field: its largest absolute value, or one."""
         sizes = np.abs(getattr(leaf, name))
         axes = tuple(range(1, sizes.ndim))
         return np.broadcast_to(np.maximum(sizes.max(axis=axes, keepdims=True), 1.0), sizes.shape)
@@ -225,7 +224,7 @@ class LeafEstimator(ModelEstimator):
         y : None
             Ignored.
         sample_weight : array of shape (n_objects,), optional
-            How often each object counts: a weight of two as the object given twice, zero as one left out.
+            Weight of each object: two is the same as giving it twice, zero as leaving it out.
 
         Returns
         -------
@@ -241,7 +240,7 @@ class LeafEstimator(ModelEstimator):
         return members
 
     def _fit_own(self, packed: Packed) -> Any:
-        """Return a stack of batch (n_objects,); the work on long rows is done for some objects at a time."""
+        """Return a stack of batch (n_objects,); long rows are fitted in batches of objects."""
         width = packed.values.shape[-1] if packed.alphabet is None else packed.alphabet.size
         step = max(1, WIDE // width)
         if packed.n_objects <= step:
@@ -314,7 +313,7 @@ class LeafEstimator(ModelEstimator):
 
 
 def bounds_of(estimator: Any) -> Callable[[Packed, bool], Any]:
-    """Return ``estimator.bounded``, which remembers its last answer: EM's first guess and its steps ask for one."""
+    """Return ``estimator.bounded``, cached, as both the initialisation and the steps of EM call it."""
     last: list[Any] = []
 
     def bounded(packed: Packed, own: bool) -> Any:
@@ -332,7 +331,7 @@ class Batch:
         self.estimator = estimator
 
     def drop(self, leaving: NDArray[np.bool_]) -> None:
-        """Keep what concerns the models that stay."""
+        """Keep the data of the models that stay."""
         self.estimator = self.estimator.part(~leaving)
 
 
@@ -365,7 +364,7 @@ def one_hot(labels: NDArray[np.int64], n: int) -> Floats:
 
 
 def _counted_from_zero(estimator: LeafEstimator, packed: Packed, some: slice) -> Any:
-    """Return the stack fitted to each of some objects; errors count objects as the caller does."""
+    """Return the stack fitted to each of some objects; errors use the caller's object indices."""
     try:
         return estimator._fit_packed(packed.take(some), own=True)[:, 0]
     except ValueError:

@@ -1,4 +1,4 @@
-"""Features with a signed power and unit length for each block, so that no block drowns the others."""
+"""Features with a signed power and unit length for each block, so that no block dominates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class BlockNormalizer(Transformer):
     Parameters
     ----------
     embedding : transformer
-        What gives the features, dense or sparse. Its attribute ``blocks_`` names the blocks, as that of
+        The embedding of the features, dense or sparse. Its attribute ``blocks_`` names the blocks, as that of
         ``FisherScore`` does; without one all features are one block.
     power : float, default=0.5
         The power :math:`\rho` > 0; one changes nothing.
@@ -71,13 +71,13 @@ class BlockNormalizer(Transformer):
         self._start().fit(X, y)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Fit the embedding and return the normalised features that it gives the training objects.
+        """Fit the embedding and return the normalised features of the training objects.
 
         Parameters
         ----------
         X : list of n objects
         y : array-like of shape (n,), optional
-            Passed on.
+            Passed to the embedding.
 
         Returns
         -------
@@ -110,7 +110,7 @@ class BlockNormalizer(Transformer):
         unit, filled = np.empty(table.shape), np.zeros((len(table), 1))
         for columns in self.blocks_.values():
             part = table[:, columns]
-            peak = np.abs(part).max(axis=1, keepdims=True)  # taken out first, lest squares leave the range of numbers
+            peak = np.abs(part).max(axis=1, keepdims=True)  # divided first, so that squares stay in range
             part = PowerMap(self.power).apply(part / np.where(peak > 0, peak, 1.0))
             size = np.sqrt((part**2).sum(axis=1, keepdims=True))
             unit[:, columns] = part / np.where(peak > 0, size, 1.0)
@@ -134,7 +134,7 @@ def _unit_entries(table: Any, blocks: dict[str, Any], power: float) -> Any:
 
 
 def _blocks_of(index: NDArray[Any], width: int, blocks: list[Any]) -> NDArray[np.int64]:
-    """Return to which of the blocks of ``width`` columns those of an index belong."""
+    """Return the block of each column of an index."""
     if all(isinstance(columns, slice) for columns in blocks):  # no array of all columns, of which there may be 10^9
         starts = np.array([columns.indices(width)[0] for columns in blocks])
         order = np.argsort(starts, kind="stable")

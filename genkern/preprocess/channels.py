@@ -31,7 +31,7 @@ class Channels(Transformer):
 
     .. math:: x_t \mapsto \frac{1}{|M(x_t)|} \sum_{s \in M(x_t)} \mathrm{table}_s
 
-    where :math:`M(x_t)` holds the symbol alone or, if it is ambiguous or missing, all symbols that it may stand for,
+    where :math:`M(x_t)` holds the symbol alone or, if it is ambiguous or missing, all symbols that it may mean,
     each as likely (as in ``Spectrum``): no channel is NaN, and a missing symbol has the mean of the table.
 
     Parameters
@@ -43,13 +43,14 @@ class Channels(Transformer):
         - "protein": six properties of amino acids, hydropathy [1]_, volume in cubic ångström [2]_, charge at pH 7, and
           the propensities for helix, sheet and turn [3]_.
         - "angles": cosine and sine of :math:`2 \pi j / m` for the j-th of m symbols, as for the directions of chain
-          codes [4]_. The alphabet must be given, since a direction that happens to be absent would turn the others.
+          codes [4]_. The alphabet must be given, since a direction absent from the data would change the angles of the
+          others.
         - "one-hot": one channel per symbol.
     alphabet : str, int, sequence or Alphabet, optional
         The symbols: "dna", "rna", "protein", an explicit list or their number. The default is "protein" for that table,
         the keys of a dict, else the symbols of all objects given to ``fit``.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        Symbols outside the alphabet are treated as missing, with one warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
@@ -107,7 +108,7 @@ class Channels(Transformer):
         return {"protein": list(PROPERTIES), "angles": ["cos", "sin"], "one-hot": symbols}[self.table]
 
     def _given_alphabet(self) -> Any:
-        """Return what says which symbols there are, None if only the objects do."""
+        """Return the specification of the symbols, None if they are inferred from objects."""
         if self.alphabet is None and isinstance(self.table, str):
             if check_option(self.table, TABLES, "table", "Channels, if a name,") == "angles":
                 raise ValueError(

@@ -1,4 +1,4 @@
-"""Out-of-fold features: what an embedding that uses labels says of objects whose labels it has not seen."""
+"""Out-of-fold features: features of an embedding that was fitted without the labels of the objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from genkern.features.model_log_odds import ModelLogOdds
 from genkern.validation import check_int
 
 Ints = NDArray[np.int64]
-NEW = -1  # the fold of an object that is none of the training objects
+NEW = -1  # the fold of objects that are no training objects
 
 
 class CrossFit(Transformer):
@@ -32,15 +32,15 @@ class CrossFit(Transformer):
     .. math:: \phi(x_i) = \phi_{-f(i)}(x_i) \text{ for training objects}, \qquad \phi(x) = \phi_{\text{all}}(x)
               \text{ for all others}
 
-    where :math:`\phi_{-f}` is fitted without fold f. A model of a class has seen the labels of its training objects,
-    so that its features are more decisive on them than on new ones, and a learner fitted on such features trusts them
-    too much. Out of fold, training features have nearly the law of those of new objects.
+    where :math:`\phi_{-f}` is fitted without fold f. Class models are fitted with the labels of training objects, so
+    that their features separate these better than new ones, and a learner fitted on such features gives them too much
+    weight. Out-of-fold features of training objects have nearly the same distribution as those of new objects.
 
     Parameters
     ----------
     embedding : transformer
-        What is fitted, as a clone, to the training parts of all folds and to all objects: ``TopScore(...)``,
-        ``FisherScore(..., per_class=True)``, ``LogOddsWeights()``, or a pipeline of transformers.
+        The embedding, clones of which are fitted to the training parts of all folds and to all objects:
+        ``TopScore(...)``, ``FisherScore(..., per_class=True)``, ``LogOddsWeights()``, or a pipeline of transformers.
     cv : int, cross-validation generator or iterable of (train, test), default=5
         How objects are divided into folds, as in ``GridSearchCV``; every object must be in one test part. An int means
         so many stratified folds, of which no two have objects of the same group if there are groups.
@@ -59,16 +59,16 @@ class CrossFit(Transformer):
 
     Notes
     -----
-    **No way leads to leaking features.** Training objects are recognised by their content (a digest), so that
+    **Features never leak.** Training objects are recognised by their content (a digest), so that
     ``transform`` gives them their out-of-fold features too: ``fit(X, y).transform(X)`` is ``fit_transform(X, y)``, and
     the training score of a pipeline is an honest one. Training objects of equal content are in one fold, that of the
-    first of them. An object counts as another one if it is written in another way (a lower-case letter, a rounded
+    first of them. An object counts as a different one if it is written differently (a lower-case letter, a rounded
     number).
 
-    Features of all folds must mean the same: where their names (or, without names, their numbers) differ, as those of
-    an alphabet that is inferred from each training part, or those that ``TopScore(standardize=True)`` keeps, ``fit``
-    raises. So it does where the training part of a fold lacks a class.
-    Class models of ``ModelLogOdds`` (or a ``FeatureUnion`` of such) without an alphabet get that of all objects.
+    Features of all folds must have the same meaning: where their names (or, without names, their numbers) differ, as
+    those of an alphabet that is inferred from each training part, or those that ``TopScore(standardize=True)`` keeps,
+    ``fit`` raises. It also raises if the training part of a fold lacks a class. Class models of ``ModelLogOdds``
+    (or a ``FeatureUnion`` of such) without an alphabet get that of all objects.
 
     References
     ----------
@@ -101,7 +101,7 @@ class CrossFit(Transformer):
         y : array-like of shape (n,)
             Labels.
         groups : array-like of shape (n,), optional
-            What must not be in two folds (a speaker, a family).
+            Objects of one group (a speaker, a family) are in one fold.
 
         Returns
         -------
@@ -135,7 +135,7 @@ class CrossFit(Transformer):
         y : array-like of shape (n,)
             Labels.
         groups : array-like of shape (n,), optional
-            What must not be in two folds.
+            Objects of one group are in one fold.
 
         Returns
         -------
@@ -148,7 +148,7 @@ class CrossFit(Transformer):
         return self._embed(X, self._folds(X))
 
     def embeddings_of(self, X: Any) -> list[Any]:
-        """Return the embedding that each object is transformed by: for a training object, one that has not seen it.
+        """Return the embedding of each object: for a training object, one that was fitted without it.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ class CrossFit(Transformer):
         return (sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts))[back]
 
     def _of_fold(self, fold: int) -> Any:
-        """Return the embedding that has not seen a fold, or that for new objects."""
+        """Return the embedding fitted without a fold, or that for new objects."""
         return self.embedding_ if fold == NEW else self.fold_embeddings_[fold]
 
     def _needs_labels(self) -> bool:
@@ -233,7 +233,7 @@ class CrossFit(Transformer):
 
 
 def _with_alphabets(embedding: Any, X: Any) -> Any:
-    """Return an embedding whose class models, if it is log-odds or a union of such, know the symbols of all objects."""
+    """Return an embedding whose class models, if it is (a union of) log-odds, have the alphabet of all objects."""
     if isinstance(embedding, FeatureUnion):
         parts = [(name, _with_alphabets(part, X)) for name, part in embedding.transformer_list]
         return embedding.set_params(transformer_list=parts)
@@ -243,7 +243,7 @@ def _with_alphabets(embedding: Any, X: Any) -> Any:
 
 
 def _contents(X: Any) -> list[str]:
-    """Return a digest of the content of every object, whatever others there are."""
+    """Return a digest of the content of every object, independent of the others."""
     if sparse.issparse(X):
         table = sparse.csr_matrix(X, dtype=np.float64, copy=True)
         table.sum_duplicates()

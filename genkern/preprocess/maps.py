@@ -37,8 +37,8 @@ class ElementMap(OneToOneFeatureMixin, TableTransformer):
 class PowerMap(ElementMap):
     r"""The signed power, :math:`f(g) = \mathrm{sgn}(g)\, |g|^\rho`.
 
-    Small entries gain and large ones lose for :math:`\rho < 1`, which evens out the contributions of latent variables;
-    one half is the signed square root of Fisher vectors.
+    For :math:`\rho < 1` small entries are raised relative to large ones, which balances the contributions of latent
+    variables; one half is the signed square root of Fisher vectors.
 
     Parameters
     ----------

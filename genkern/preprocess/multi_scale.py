@@ -24,7 +24,7 @@ class MultiScale(Transformer):
     .. math:: \phi(x) = \big(\phi_{wv}(\mathrm{Windows}_{wv}(x))\big)_{w, v}, \qquad
        \langle \phi(x), \phi(x') \rangle = \sum_{w, v} k_{wv}(x, x')
 
-    a sum of kernels: what is to be seen at some scale is seen, and no scale need be chosen.
+    a sum of kernels over all scales, so that none need be chosen.
 
     Parameters
     ----------
@@ -123,9 +123,9 @@ class MultiScale(Transformer):
         }
 
     def _run(self, work: Any, parts: dict[str, Pipeline], *given: Any) -> list[Floats]:
-        """Return the outcome of the work on every part."""
+        """Return the result of the work on every part."""
         first, *others = parts.values()
-        # The first goes ahead, and it alone, since threads must not load or compile code at the same time.
+        # The first is run alone, since threads must not load or compile code at the same time.
         block = work(first, *given)
         tasks = (delayed(carried(work))(part, *given) for part in others)
         return [block, *Parallel(n_jobs=self.n_jobs, require="sharedmem")(tasks)]

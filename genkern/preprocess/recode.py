@@ -1,4 +1,4 @@
-"""Symbols of a reduced alphabet in place of symbols."""
+"""Symbols replaced by those of a reduced alphabet."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class Recode(Transformer):
         The symbols: "dna", "rna", "protein", an explicit list or their number. The default is "protein" for the groups
         that have a name, else the symbols of all groups.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error, which is
-        the default unless a given Alphabet says otherwise.
+        Symbols outside the alphabet are treated as missing, with one warning, or are an error, which is the default
+        unless a given Alphabet has another.
 
     Attributes
     ----------
     alphabet_ : Alphabet
-        The first symbols of the groups, and the ambiguous symbols that may stand for several groups.
+        The first symbols of the groups, and the ambiguous symbols that may mean several groups.
 
     Notes
     -----
     An ambiguous symbol whose members are all in one group becomes that group; one whose members are in several groups
-    is kept, and means any of these groups. Whatever follows needs the reduced alphabet if such symbols may occur:
+    is kept, and means any of these groups. Later steps need the reduced alphabet if such symbols may occur:
     ``Spectrum(2, alphabet=reduced_alphabet("murphy10"))``.
 
     References
@@ -86,7 +86,7 @@ class Recode(Transformer):
 
 
 def reduced_alphabet(groups: Any, alphabet: Any = None, unknown: str | None = None) -> Alphabet:
-    """Return the alphabet in which ``Recode`` with the same arguments writes, ahead of any fit.
+    """Return the alphabet of the output of ``Recode`` with the same arguments, without a fit.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from genkern.data.objects import Packed, handed_on, kind_of, pack_series
 from genkern.data.transformer import Transformer
 from genkern.validation import Floats
 
-CONSTANT = 1e-12  # relative spread below which a channel does not change but for rounding
+CONSTANT = 1e-12  # relative spread below which a channel is constant up to rounding
 
 
 class ScaleSeries(Transformer):
@@ -25,13 +25,13 @@ class ScaleSeries(Transformer):
     Attributes
     ----------
     scale_ : ndarray of shape (d,), or None for symbols
-        What channels are divided by. Channels that never change have the size of their value in place of a deviation,
-        and one if that is zero.
+        Divisors of the channels. Constant channels have the size of their value instead of a deviation, and one if that
+        is zero.
 
     Notes
     -----
-    Models and kernels between them do not care where the origin is, so nothing is subtracted. Each training part of a
-    cross-validation has its own scale, so that a ``Store`` behind it finds the models of that part only.
+    Models and kernels between them do not depend on the origin, so nothing is subtracted. Each training part of a
+    cross-validation has its own scale, so that a ``Store`` after it finds the models of that part only.
 
     Examples
     --------
@@ -65,8 +65,8 @@ class CentreSeries(Transformer):
 
     .. math:: x_{tc} \mapsto x_{tc} - \frac1T \sum_s x_{sc}
 
-    What is left does not know the level of a series: the offset of a sensor, the voice of a speaker, the place of a
-    gesture. Where the level may tell something too, sum the kernels of both: ``FeatureUnion`` of an embedding and of
+    The result does not depend on the level of a series: the offset of a sensor, the voice of a speaker, the location of
+    a gesture. If the level is informative, too, sum the kernels of both: ``FeatureUnion`` of an embedding and of
     ``make_pipeline(CentreSeries(), embedding)``.
 
     Attributes
@@ -114,14 +114,14 @@ def largest(values: Floats) -> Floats:
 def deviations(values: Floats, sizes: Floats) -> Floats:
     """Return the standard deviations (d,) of columns, whatever their unit.
 
-    Columns whose deviation is zero, but for rounding at these sizes (d,), have their size, and one if that is zero.
+    Columns whose deviation is zero up to rounding at these sizes (d,) have their size, and one if that is zero.
     """
     seen = ~np.isnan(values)
     count = np.maximum(seen.sum(axis=0), 1)
     mean = np.where(seen, values, 0.0).sum(axis=0) / count
     gaps = np.where(seen, values - mean, 0.0)
     unit = largest(gaps)
-    unit = np.where(unit > 0, unit, 1.0)  # lest squares underflow
+    unit = np.where(unit > 0, unit, 1.0)  # so that squares do not underflow
     spread = unit * np.sqrt(((gaps / unit) ** 2).sum(axis=0) / count)
     return np.where(spread > CONSTANT * sizes, spread, np.where(sizes > 0, sizes, 1.0))
 

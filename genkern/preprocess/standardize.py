@@ -23,8 +23,8 @@ class Standardize(TableTransformer):
        \text{kept if } s_j > \varepsilon\, \operatorname{median}\{s_k : s_k > 0\}
 
     A score that is nearly the same for all training objects, as that of a state which they hardly visit, would be
-    divided by next to nothing, and a new object that does visit the state would have a value of thousands there, next
-    to which a linear learner sees no other feature.
+    divided by almost zero, and a new object that does visit the state would have a value of thousands there, which
+    dominates all other features in a linear learner.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ class Standardize(TableTransformer):
         The threshold :math:`\varepsilon`, below one. With zero only constants are left out: features whose standard
         deviation is a rounding error, at most 1e-12 of their mean or of the largest standard deviation.
     clip : float, optional
-        The most standard deviations that a value may be away from the mean, :math:`|z_j| \le c`; those that are farther
-        off are moved there. By default nothing is.
+        Largest distance from the mean in standard deviations, :math:`|z_j| \le c`; larger values are clipped. By
+        default none are.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Standardize(TableTransformer):
     Notes
     -----
     ``sklearn.preprocessing.StandardScaler`` keeps all columns, at whatever scale. ``TopScore(standardize=True)`` leaves
-    out the same features as this transformer behind ``TopScore()``.
+    out the same features as this transformer after ``TopScore()``.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from sklearn.base import OneToOneFeatureMixin
 from genkern.data.transformer import TableTransformer
 from genkern.validation import check_bool, check_sizes
 
-CONSTANT = 1e-12  # relative spread below which features do not change but for rounding
+CONSTANT = 1e-12  # relative spread below which features are constant up to rounding
 
 
 class UnitTrace(OneToOneFeatureMixin, TableTransformer):
@@ -20,19 +20,19 @@ class UnitTrace(OneToOneFeatureMixin, TableTransformer):
     .. math:: \phi(x) \mapsto \phi(x) / s, \qquad s^2 = \frac{1}{n} \sum_i \|\phi(x_i)\|^2
               \quad \text{or, centred,} \quad \frac{1}{n} \sum_i \|\phi(x_i) - \bar\phi\|^2
 
-    The inner product of features that stand side by side (scikit-learn's ``FeatureUnion``) is the sum of their kernels;
+    The inner product of concatenated features (scikit-learn's ``FeatureUnion``) is the sum of their kernels;
     with this step at the end of each part, all of them have the same weight.
 
     Parameters
     ----------
     center : bool, default=True
-        Measure from the training mean, as a learner with a free bias does: what all objects have in common takes no
-        part. Nothing is subtracted, so that sparse features remain sparse.
+        Measure from the training mean, as a learner with a free bias does. Nothing is subtracted from features, so that
+        sparse features remain sparse.
 
     Attributes
     ----------
     scale_ : float
-        The number s; one where it would be zero but for rounding.
+        The number s; one where it would be zero up to rounding.
 
     References
     ----------
@@ -68,12 +68,12 @@ class UnitTrace(OneToOneFeatureMixin, TableTransformer):
 
 
 def _centred_squares(table: Any) -> float:
-    """Return the sum of squared differences from the columns' means; columns that hold nothing are not looked at."""
+    """Return the sum of squared differences from the columns' means; empty columns are skipped."""
     n = table.shape[0]
     if not sparse.issparse(table):
         return float(((table - table.mean(axis=0)) ** 2).sum())
     rows = table.tocsr()
     _, column, counts = np.unique(rows.indices, return_inverse=True, return_counts=True)
     means = np.bincount(column, rows.data) / n
-    # Of entries that are zero only the mean remains.
+    # Zero entries differ from the mean by the mean.
     return float(((rows.data - means[column]) ** 2).sum() + ((n - counts) * means**2).sum())

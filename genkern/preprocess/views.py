@@ -1,4 +1,4 @@
-"""Several embeddings of the same objects, side by side, for kernels on different representations."""
+"""Several named embeddings of the same objects, for kernels on different representations."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from genkern.data.representations import Representations
 from genkern.data.transformer import Transformer
 from genkern.validation import carried, one_warning_each
 
-RAW = "passthrough"  # scikit-learn's word for objects as they are
+RAW = "passthrough"  # scikit-learn's word for unchanged objects
 
 
 class Views(Transformer, _BaseComposition):
     r"""Represent each object in several ways at once, :math:`x \mapsto (\phi_1(x), \dots, \phi_V(x))`, under names.
 
     The kernel ``On(name, k)`` compares one of them, and sums and products of such kernels several: Fisher scores,
-    models of single objects and word counts. ``Gram`` makes matrices of them.
+    models of single objects and word counts. ``Gram`` computes their matrices.
 
     Parameters
     ----------
     views : list of (str, transformer)
-        Names and embeddings; "passthrough" in place of an embedding gives the objects as they are.
+        Names and embeddings; "passthrough" instead of an embedding gives the unchanged objects.
     n_jobs : int, optional
         Threads, over views.
 
@@ -83,13 +83,13 @@ class Views(Transformer, _BaseComposition):
         self._run("fit", X, y)
 
     def fit_transform(self, X: Any, y: Any = None) -> Representations:
-        """Fit all embeddings and return the views that they give of the training objects.
+        """Fit all embeddings and return the views of the training objects.
 
         Parameters
         ----------
         X : list of n objects
         y : array-like of shape (n,), optional
-            Passed on.
+            Passed to the embeddings.
 
         Returns
         -------
@@ -113,7 +113,7 @@ class Views(Transformer, _BaseComposition):
 
     @one_warning_each()
     def _run(self, method: str, X: Any, *y: Any) -> dict[str, Any]:
-        """Return what a method of each embedding gives, and the objects themselves where there is none."""
+        """Return the results of a method of each embedding, and the objects themselves for "passthrough"."""
         chosen = {name: embedding for name, embedding in self.embeddings_.items() if embedding != RAW}
         tasks = (delayed(carried(getattr(embedding, method)))(X, *y) for embedding in chosen.values())
         done = dict(zip(chosen, Parallel(n_jobs=self.n_jobs, require="sharedmem")(tasks)))

@@ -1,4 +1,4 @@
-"""Delay windows: a series as the series of what its windows look like."""
+"""Delay windows: a series as the series of descriptions of its windows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import dct
 
-from genkern.core.arrays.windows import Places, describe_windows
+from genkern.core.arrays.windows import WindowOffsets, describe_windows
 from genkern.data.intake import offsets_of
 from genkern.data.objects import Packed, handed_on, pack_series
 from genkern.data.transformer import Transformer
@@ -28,21 +28,21 @@ class Windows(Transformer):
 
     for every channel: the discrete cosine transform (orthonormal, type II) of the window without its mean. With w = 3
     the first coefficient is the difference :math:`(x_{t-1} - x_{t+1}) / \sqrt2`, the "delta" of speech recognition, and
-    the second is that of second order. A model of such a series sees more than one point at a time.
+    the second is that of second order. A model of such a series uses more than one point at a time.
 
     Parameters
     ----------
     widths : int or sequence of ints, default=(1,)
-        Odd numbers of positions. Several widths stand side by side, as channels. Width 1 is the value itself.
+        Odd numbers of positions. Several widths are concatenated, as channels. Width 1 is the value itself.
     n_dct : int, optional
         The number q of coefficients per channel, never more than w - 1. The default is max(2, ⌈8/d⌉) for series of d
         channels.
     normalize : bool, default=False
         Divide coefficients by the standard deviation of the window plus a tenth of that of the channel (over all
-        training series): the shape of a window without its size. Means stay.
+        training series): the shape of a window without its size. Means are not divided.
     circular : bool, default=False
-        Whether a series is closed, as a contour is, so that windows go on at its other end. Otherwise the first and the
-        last value are repeated.
+        Whether a series is closed, as a contour is, so that windows continue at its other end. Otherwise the first and
+        the last value are repeated.
     stride : int or "auto", default=1
         Windows are centred at positions 0, s, 2s, ... "auto" is the integer part of max(1, min(w/8, T/50)) for a series
         of length T and the narrowest window.
@@ -55,16 +55,16 @@ class Windows(Transformer):
     spread_ : ndarray of shape (d,)
         Standard deviation of each channel of the training series.
     mean_, scale_ : ndarray of shape (n_channels_out,)
-        What is subtracted, and what is then divided by; zeros and ones without ``standardize``. Channels that never
-        change are divided by the size of the series' values.
+        The numbers subtracted, and the divisors; zeros and ones without ``standardize``. Constant channels are divided
+        by the size of the series' values.
 
     Notes
     -----
-    Missing entries (NaN) are left out, and the sums over the others count in proportion. Where fewer than half of a
-    window's entries in a channel are there, its mean and coefficients are NaN, and models integrate them out.
+    Missing entries (NaN) are left out, and the sums over the others are scaled up. Where fewer than half of a window's
+    entries in a channel are known, its mean and coefficients are NaN, and models integrate them out.
 
-    A coefficient of a normalised window stays the same if the window is shifted and, but for the tenth, if it is
-    stretched.
+    A coefficient of a normalised window stays the same if the window is shifted and, except for the tenth, if it is
+    scaled.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class Windows(Transformer):
         ]
 
     def reads(self, length: int) -> list[NDArray[np.int64]]:
-        """Return the positions (S, w) of a series that each of its S windows reads, for every width w.
+        """Return the positions (S, w) of a series in each of its S windows, for every width w.
 
         Parameters
         ----------
@@ -134,8 +134,8 @@ class Windows(Transformer):
         """
         widths = self._widths()
         centres = np.arange(0, length, int(self._strides(np.array([length]), min(widths))[0]))
-        places = [centres[:, None] + np.arange(width) - width // 2 for width in widths]
-        return [place % length if self.circular else np.clip(place, 0, length - 1) for place in places]
+        positions = [centres[:, None] + np.arange(width) - width // 2 for width in widths]
+        return [at % length if self.circular else np.clip(at, 0, length - 1) for at in positions]
 
     def _setting(self) -> tuple[Any, ...]:
         """Return the parameters, checked, as a key."""
@@ -173,10 +173,10 @@ class Windows(Transformer):
         """Return the windows of packed series, not standardised."""
         widths, d = self._widths(), packed.values.shape[1]
         strides = self._strides(packed.lengths, min(widths))
-        places = Places(packed.offsets, offsets_of(-(-packed.lengths // strides)), strides, bool(self.circular))
+        windows = WindowOffsets(packed.offsets, offsets_of(-(-packed.lengths // strides)), strides, bool(self.circular))
         floors = FLOOR * self.spread_ if self.normalize else None
-        parts = [describe_windows(packed.values, places, _waves(w, self._count(w, d)), floors) for w in widths]
-        return Packed(np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1), places.starts)
+        parts = [describe_windows(packed.values, windows, _waves(w, self._count(w, d)), floors) for w in widths]
+        return Packed(np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1), windows.starts)
 
     def _standardized(self, raw: Packed) -> Packed:
         """Return windows in units of those of the training series."""
@@ -211,7 +211,7 @@ class Windows(Transformer):
         return np.full(len(lengths), self.stride, np.int64)
 
     def _refuse_unseen(self, values: Floats) -> None:
-        """Raise if nothing is known of an output channel."""
+        """Raise if an output channel has no values."""
         unseen = np.flatnonzero(np.isnan(values).all(axis=0))
         if len(unseen):
             raise ValueError(

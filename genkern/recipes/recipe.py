@@ -17,7 +17,7 @@ PER_OBJECT = ("sample_weight", "groups")  # parameters of ``fit``, of whatever s
 
 
 class _OneWarningEach:
-    """A method of ``Pipeline``, where the last step has it, in which nothing is warned of twice."""
+    """A method of ``Pipeline``, where the last step has it, that gives each warning once."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -38,7 +38,7 @@ class _OneWarningEach:
 
 
 class Recipe(Pipeline):
-    """A ``Pipeline`` of many parts that read the same objects, and warn once per call of what they all find in them."""
+    """A ``Pipeline`` whose parts read the same objects, with each warning once per call."""
 
     fit = _OneWarningEach()
     fit_transform = _OneWarningEach()

@@ -163,7 +163,7 @@ def _assign(tiles, centres, labels, found):
 
 @kernel
 def _nearest(tile, t, centres, found):
-    """Fill found, from place t on, with the first of the nearest centres of 32 points."""
+    """Fill found, from index t on, with the first of the nearest centres of 32 points."""
     f, g, h, i = zero(), zero(), zero(), zero()
     p, q, r, s = _squares(tile, t, centres[0])
     for index in range(1, len(centres)):
@@ -255,8 +255,8 @@ def _square_in_pairs(tile, t, centre):
 def exponents_each(squares: Floats, offsets: NDArray[np.int64], there: NDArray[np.bool_], heat: Floats) -> None:
     r"""Replace squared distances (N, k) by :math:`(\min_j s_j - s) / 2h`, zero where s is the least, in place.
 
-    ``heat`` (n_objects,) are the h; clusters (n_objects, k) that are not there have minus infinity, and no part in the
-    least.
+    ``heat`` (n_objects,) are the h; missing clusters (n_objects, k) have minus infinity, and do not count for
+    the minimum.
     """
     k = squares.shape[1]
     with np.errstate(all="ignore"):

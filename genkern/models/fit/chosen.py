@@ -44,7 +44,7 @@ def run_chosen(estimator: Any, names: tuple[str, str], X: Any, sample_weight: An
 
 
 def _criterion(name: str, model: Any, packed: Packed) -> float:
-    """Return a criterion of objects that count as often as their weights say."""
+    """Return a criterion of weighted objects."""
     if packed.weights is None:
         return float(getattr(model, name)(packed))
     penalty = 2.0 if name == "aic" else float(np.log(amounts(packed).sum()))
@@ -60,7 +60,7 @@ def run_each_chosen(estimator: Any, names: tuple[str, str], X: Any) -> Run:
     criterion, count = getattr(estimator, size), packed.n_objects
     run = finished([None] * count)
     best, sizes = np.full(count, np.inf), np.zeros(count, np.int64)
-    active, resolved = np.arange(count), estimator.resolve(packed)  # a prior from all objects, whoever is left
+    active, resolved = np.arange(count), estimator.resolve(packed)  # a prior from all objects, also after some left
     for n in range(1, int(np.max(most)) + 1):
         active = active[(n <= most[active]) & (n - 1 - sizes[active] < PATIENCE)] if n > 1 else active
         if not len(active):

@@ -1,4 +1,4 @@
-"""What all estimators that iterate share: EM for one model of all objects, or for one of each."""
+"""Base class of all iterative estimators: EM for one model of all objects, or for one of each."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from genkern.validation import Floats, begin_fit, check_int, check_number
 class EMEstimator(ModelEstimator):
     """Estimator of a model by EM: ``fit`` and ``fit_each``, restarts, limits, history and warnings.
 
-    A model gives ``pack``, its start ``_start`` and its M-step ``maximize``, and, if need be, its E-step ``_expect``
-    and ``_log_prior``. One whose steps depend on the data (floors, units, sweeps that go on from the last) gives
-    ``_problem``. The parameters below are those of its constructor.
+    A subclass implements ``pack``, its start ``_start`` and its M-step ``maximize``, and, if needed, its E-step
+    ``_expect`` and ``_log_prior``. If its steps depend on the data (floors, units, sweeps that continue from the last),
+    it implements ``_problem``. The parameters below are those of its constructor.
     """
 
     n_init: int = 1
@@ -37,12 +37,12 @@ class EMEstimator(ModelEstimator):
     random_state: Any = None
     verbose: int = 0
     kind: ClassVar[type[Value]]  # of the models that are fitted
-    batched: ClassVar[bool] = True  # whether a stack of them treats each object under its own
-    smaller: ClassVar[str] = "n_states"  # what to lower where EM is slow, for warnings
+    batched: ClassVar[bool] = True  # whether a stack of models can evaluate each object under its own model
+    smaller: ClassVar[str] = "n_states"  # the parameter to lower where EM is slow, for warnings
     chosen: ClassVar[tuple[str, str] | None] = None  # a size that may be "aic" or "bic", and the bound on it
-    places: ClassVar[tuple[str, ...]] = ("state", "component")  # what a component's place is called in them
+    places: ClassVar[tuple[str, ...]] = ("state", "component")  # axes of a component's index, for warnings
 
-    # --- what a model gives
+    # --- implemented by subclasses
 
     def _check_parameters(self) -> None:
         """Raise for parameters that make no sense."""
@@ -75,17 +75,17 @@ class EMEstimator(ModelEstimator):
 
     @property
     def _example(self) -> Any:
-        """The model to start from, or the first of a stack, which shows the form of all; None without."""
+        """The model to start from, or the first of a stack, as an example of all; None without."""
         given = self._given
         return given[0] if given is not None and given.shape else given
 
     def _given_to(self, packed: Packed, own: bool) -> Any:
-        """Return the model to start from, or a stack of one for each object, refusing what is neither."""
+        """Return the model to start from, or a stack of one for each object, refusing anything else."""
         given, n = self._given, packed.n_objects
         if given.shape not in (((), (n,)) if own else ((),)):
             wanted = f"one model, or one for each of {n} objects" if own else "one model (one for each is for fit_each)"
             raise ValueError(f"{type(self).__name__}: 'init' must be {wanted}. Got a stack of {given.shape}.")
-        # One model taken as often as there are objects: the same as a stack of so many, but faster.
+        # One model broadcast to all objects: the same as a stack of copies, but faster.
         return self.kind.stack([given])[np.zeros(n, np.int64)] if own and not given.shape else given
 
     def _fixable(self) -> list[Any]:
@@ -93,7 +93,7 @@ class EMEstimator(ModelEstimator):
         return list(self.kind._fields)
 
     def _keep(self, old: Any, new: Any) -> Any:
-        """Return a new model with the fixed parameters of an old one; so for stacks."""
+        """Return a new model, or stack, with the fixed parameters of an old one."""
         kept = (getattr(old if name in self.fixed else new, name) for name in new._fields)
         return new._restore(*kept)
 
@@ -102,7 +102,7 @@ class EMEstimator(ModelEstimator):
         return self, weighted(self.pack, X, sample_weight, type(self).__name__)
 
     def _problem(self, packed: Packed, own: bool) -> FitProblem:
-        """Return what EM is to solve for the objects."""
+        """Return the fitting problem of the objects."""
 
         def guess(part: Packed, restarts: Restarts, each: bool) -> First:
             return First(self._start(part, restarts.keys, each))
@@ -126,7 +126,7 @@ class EMEstimator(ModelEstimator):
         return self._given_to(packed, own)
 
     def _runs(self, own: bool) -> int:
-        """Return how many runs there are to choose from."""
+        """Return the number of runs."""
         return self.n_init
 
     def _expect(self, model: Any, packed: Packed) -> Statistics:
@@ -148,7 +148,7 @@ class EMEstimator(ModelEstimator):
         y : None
             Ignored.
         sample_weight : array of shape (n_objects,), optional
-            How often each object counts: a weight of two as the object given twice, zero as one left out.
+            Weight of each object: two is the same as giving it twice, zero as leaving it out.
 
         Returns
         -------
@@ -157,7 +157,7 @@ class EMEstimator(ModelEstimator):
         return self._fit(X, y, sample_weight)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, known: Any = None) -> Self:
-        """Fit one model to all objects, of which something may be known that is otherwise hidden."""
+        """Fit one model to all objects; ``known`` values of hidden variables may be given."""
         self._check_parameters()
         begin_fit(self, X, y)
         if known is None and self.chosen is not None and by_criterion(getattr(self, self.chosen[0])):
@@ -233,7 +233,7 @@ class EMEstimator(ModelEstimator):
         run = best_start(problem, limits, runs, keys, own)
         if not self.fixed or self._given is None:
             return run
-        given = self._given_to(packed, own)  # to the last bit, whatever the units that EM works in
+        given = self._given_to(packed, own)  # to the last bit, whatever the units of EM
         pairs = zip(given.unstack() if own else [given], run.models, strict=True)
         return run._replace(models=[self._keep(old, new) for old, new in pairs])
 

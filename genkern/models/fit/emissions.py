@@ -1,4 +1,4 @@
-"""The short names of leaf families, by which estimators of latent models know them."""
+"""The short names of leaf families in estimators of latent models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights of objects in a fit: one of two counts as the object given twice, one of zero as the object left out."""
+"""Weights of objects in a fit: two is the same as giving the object twice, zero as leaving it out."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def point_weights(packed: Packed) -> Floats:
 
 
 def counted(packed: Packed) -> Any:
-    """Return the weights (N, 1) of points, or one where all count once."""
+    """Return the weights (N, 1) of points, or 1.0 where all weights are one."""
     return 1.0 if packed.weights is None else point_weights(packed)
 
 
 def amounts(packed: Packed) -> Floats:
-    """Return how many observations (n_objects,) each object counts for."""
+    """Return the weighted number of observations (n_objects,) of each object."""
     return np.asarray(packed.lengths if packed.weights is None else packed.lengths * packed.weights)
 
 
@@ -80,7 +80,7 @@ def first_counted(packed: Packed, count: float) -> Packed:
 
 
 def quantiles(values: Any, weights: Floats | None, shares: Any) -> Any:
-    """Return quantiles of values (n,), those of each repeated as often as its weight (n,) says."""
+    """Return quantiles of values (n,), weighted by (n,) weights."""
     if weights is None:
         return np.quantile(values, shares)
     order = np.argsort(values, kind="stable")

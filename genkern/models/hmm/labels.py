@@ -87,7 +87,7 @@ def _refuse_forbidden(model: HMM, packed: Packed, log_prob: Floats, error: Value
 def _evidence(model: HMM, packed: Packed, labels: Labels) -> core.Evidence:
     """Return emission factors, zero for states that a label excludes: one row for each position.
 
-    The objects may be those of the labels several times over, as restarts take them.
+    The objects may be repeated, as for restarts.
     """
     if labels is None:
         return model.emissions.evidence(packed)

@@ -66,7 +66,7 @@ def states_by_length(length: float, symbols: int, zeta: float = 0.1) -> int:
 
 
 def check_start(model: HMM, structure: str, ending: str | None) -> None:
-    """Refuse a model to start from whose chain is not of the form that is asked for."""
+    """Refuse a starting model whose chain has another form than requested."""
     start_mask, step_mask = allowed(structure, model.n_states)
     wrong = np.argwhere((model.transitions > 0) & (step_mask == 0)).tolist()
     if wrong or ((model.start > 0) & (start_mask == 0)).any():
@@ -97,7 +97,7 @@ def check_choices(init: HMM | None, n_states: int | str, ending: str | None, fix
 
 
 def pack_for_start(model: HMM, emission: LeafEstimator, X: Any) -> Packed:
-    """Encode X, refusing a model to start from whose emissions have not the form, or the alphabet, of an estimator."""
+    """Encode X, refusing a starting model whose emissions have another form, or alphabet, than the estimator."""
     given = [value for name, value in emission.get_params().items() if name.endswith(("alphabet", "missing"))]
     packed = model.pack(X) if given.count(None) == len(given) else emission.pack_sequences(X)
     asked: Any = emission.reference(packed, model.n_states, own=False)
@@ -161,8 +161,8 @@ def _segmented(plan: StartPlan, emission: LeafEstimator, ending: str | None) -> 
     """Return the model after rounds of segmental k-means: best paths, and the model fitted to them.
 
     Of left-right models the first paths are equal segments; else the first model has equal start and transition
-    probabilities and random emissions, as that of Mehta & Gray (2010). Objects that are stable stay so, whatever the
-    others do.
+    probabilities and random emissions, as that of Mehta & Gray (2010). Objects whose paths no longer change are kept,
+    whatever the others do.
 
     References
     ----------
@@ -223,7 +223,7 @@ def _softened(plan: StartPlan, emission: LeafEstimator, labels: NDArray[np.int64
 def _known_shares(plan: StartPlan, emission: LeafEstimator) -> Floats:
     """Return shares (N, n) of states in points, given labels of some; the rest is divided among states without label.
 
-    Every state has one point more, made of all: one labelled point says nothing of a variance.
+    Every state gets one more point, spread over all points, as one labelled point has no variance.
     """
     shares = one_hot(np.maximum(plan.labels, 0), plan.n) * (plan.labels >= 0)[:, None]
     unseen = np.flatnonzero(shares.sum(axis=0) == 0)
@@ -235,7 +235,7 @@ def _known_shares(plan: StartPlan, emission: LeafEstimator) -> Floats:
 
 
 def _labelled_chain(plan: StartPlan, labels: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return start (batch, n) and transitions (batch, n, n) from smoothed counts of labels; -1 counts for nothing."""
+    """Return start (batch, n) and transitions (batch, n, n) from smoothed counts of labels; -1 is not counted."""
     n, packed = plan.n, plan.packed
     owner = np.arange(packed.n_objects) if plan.own else np.zeros(packed.n_objects, np.int64)
     rows = len(plan.keys)
@@ -260,7 +260,7 @@ def _random_chain(plan: StartPlan) -> tuple[Floats, Floats]:
 
 
 def _normalised(plan: StartPlan, first: Any, steps: Any, smoothing: float = SMOOTHING) -> tuple[Floats, Floats]:
-    """Return smoothed counts (P, n) and (P, n, n) as probabilities of what the structure allows."""
+    """Return smoothed counts (P, n) and (P, n, n) as probabilities within the structure."""
     start_mask, step_mask = allowed(plan.structure, plan.n)
     start = (first + smoothing) * start_mask
     rows = (steps + smoothing) * step_mask
@@ -272,9 +272,9 @@ def _normalised(plan: StartPlan, first: Any, steps: Any, smoothing: float = SMOO
 def _random_emissions(plan: StartPlan, emission: LeafEstimator) -> Any:
     """Return emissions fitted to random assignments: of vectors to the nearest of n random ones, of symbols to states.
 
-    A symbol is given to the states with random weights, one of which dominates, the same at all its occurrences. If
-    every point were assigned by itself, the states would be the closer to one another, and EM the nearer to the
-    saddle at which they are equal, the more data there are.
+    A symbol is shared among the states with random weights, one of which dominates, the same at all its occurrences.
+    With independent assignments of points, states would become more alike with more data, and EM would start near the
+    saddle point of equal states.
     """
     if plan.packed.alphabet is None:
         shares = _softened(plan, emission, _clusters(plan, emission, rounds=1))

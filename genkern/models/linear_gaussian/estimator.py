@@ -67,10 +67,10 @@ class LinearGaussianNetEstimator(NetEstimator):
     max_iter : int, default=1000
         Largest number of EM steps.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per row, and all further ones together, by the pace of the
-        last, would gain less than ten times this. Zero runs all steps.
+        EM stops when a step gains less than this per row, and all further steps together, extrapolated from the last
+        ones, would gain less than ten times this. Zero runs all steps.
     fixed : tuple of str, default=()
-        What EM leaves as it is in the first guess: nodes, whose regressions on their parents
+        Parameters that EM keeps fixed at their starting values: nodes, whose regressions on their parents
         are kept.
     callback : callable, optional
         Called after each EM step with its number, the model (of several that are fitted together, the stack of those
@@ -264,7 +264,7 @@ class LinearGaussianNetEstimator(NetEstimator):
         return LinearGaussianNet._restore(graph, diagonal, np.concatenate(pieces, axis=1))
 
     def maximize(self, statistics: Statistics) -> LinearGaussianNet:
-        """Return the M-step's network in the units of the data, of which nothing is known but ``min_covar``.
+        """Return the M-step's network in the units of the data; its only floor is ``min_covar``.
 
         Statistics are summed over objects, or those under a stack of own models, which give a stack.
         """
@@ -312,7 +312,7 @@ def _log_prior(model: LinearGaussianNet, ridges: Floats) -> Floats:
 
 
 def _rescaled(models: LinearGaussianNet, units: Units) -> LinearGaussianNet:
-    """Return networks of data in their own units; hidden nodes stay as they are."""
+    """Return networks of data in their own units; hidden nodes are not changed."""
     size = sum(models.graph.sizes)
     unit, mean = np.ones((len(models), size)), np.zeros((len(models), size))
     unit[:, models.columns], mean[:, models.columns] = units.unit, units.mean

@@ -72,7 +72,7 @@ class PeriodicChain(Chain):
     .. math:: p(x) = \sum_\phi \pi_\phi\, s_\phi(x_0 \dots x_{k-1})
               \prod_{t \ge k} \theta_{(\phi + t) \bmod P}(x_t | x_{t-k} \dots x_{t-1})
 
-    Coding DNA is of period three: the phase is the place in the codon, and where reading began is not known.
+    Coding DNA is of period three: the phase is the position in the codon, and that of the first symbol is unknown.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ def cluster(
     rounds: int = ROUNDS["kmeans"],
     often: Often | None = None,
 ) -> NDArray[np.int64]:
-    """Return labels (N,) by k-means on the vectors of each group; missing entries count as the group's mean.
+    """Return labels (N,) by k-means on the vectors of each group; missing entries are replaced by the group's mean.
 
     ``groups`` (P + 1,) says where groups begin and end, and uniform ``numbers`` (P, k) choose their first centres. One
     round only assigns points to random ones among them, chosen far from one another. ``often`` says how often the
@@ -64,8 +64,8 @@ def soften(
     centre over all channels, not that of one channel, so that it grows with their number. Clusters that are apart stay
     so, in any units. But where there are many channels and few points, distances to all centres are about equal, and
     clusters of one point or a few are accidents: every component then starts with a share of all points, and with a
-    covariance of which EM can make something. From a component of one point it never comes back. As many points as
-    clusters have the squared distance from their mean for a temperature; a cluster without points has no share.
+    useful covariance. EM cannot leave a component of one point. With as many points as clusters, the temperature is the
+    squared distance from their mean; a cluster without points has no share.
 
     The temperature was chosen by log-likelihood per point held out within the training parts of 13 sets, without labels
     (``benchmarks/starts.py``). Its mean rank among five was 2.90; 2.91 for :math:`s^2 / \sqrt d`, 3.00 for hard shares,
@@ -96,7 +96,7 @@ def soften(
         gaps = squares_each(vectors, groups, mean[:, None])[:, 0]
         heat = np.where(spare > 0, heat, np.add.reduceat(gaps * weights, starts))
     heat = heat / np.maximum(spare, 1.0)
-    there = (counts > 0) | (counts.sum(axis=1, keepdims=True) == 0)  # without any label, all clusters are alike
+    there = (counts > 0) | (counts.sum(axis=1, keepdims=True) == 0)  # without any label, all clusters have equal shares
     exponents_each(squares, within, there, heat)
     found = np.exp(squares, out=squares)
     found /= found.sum(axis=1, keepdims=True)
@@ -108,7 +108,7 @@ def soften(
 
 
 def is_symbols(packed: Packed) -> bool:
-    """Say whether points are single symbols, between which there are no distances."""
+    """Return whether points are single symbols, between which there are no distances."""
     return packed.alphabet is not None and packed.values.ndim == 1
 
 
@@ -116,10 +116,9 @@ def divide(packed: Packed, weights: Floats, own: bool, k: int, keys: Keys, init:
     """Return weights (N, n, k) that share those of points under n members (N, n) out among k components of each.
 
     Vectors are clustered, those of each object by themselves if own, and shared among the clusters (see ``soften``);
-    clusters of a member are those of the points that weigh most under it, if there are any. A symbol goes to the
-    components with random weights, one of which dominates, the same at all its occurrences: were every point assigned
-    by itself, components would be the more alike the more data there are. There is one key for all objects, or one per
-    object.
+    clusters of a member are those of the points that weigh most under it, if there are any. A symbol is shared among
+    the components with random weights, one of which dominates, the same at all its occurrences: with independent
+    assignments, components would become more alike with more data. There is one key for all objects, or one per object.
     """
     n = weights.shape[1]
     if is_symbols(packed):
