@@ -36,6 +36,7 @@ class ModelEmbedding(Embedding):
 
     _refuses_y = False  # unless there is no model per class, as ``fit_models`` knows
     estimator: Any
+    per_class: bool
     model_: Any
 
     def _check_options(self) -> None:
@@ -47,7 +48,7 @@ class ModelEmbedding(Embedding):
 
     def _fit_model(self, X: Any, y: Any) -> tuple[Any, Packed]:
         """Return the model, and the objects, encoded for it."""
-        return fit_models(self.estimator, X, y, getattr(self, "per_class", False), type(self).__name__)
+        return fit_models(self.estimator, X, y, self.per_class, type(self).__name__)
 
     def _fit(self, X: Any, y: Any) -> None:
         self._check_options()
