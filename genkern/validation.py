@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -72,23 +72,29 @@ def remember_encoded(X: Any, settings: Iterable[Hashable], packed: Any) -> None:
         known[:] = [*known[1 - ENCODED :], (X, tuple(settings), packed)]
 
 
+def encodings_of(X: Any) -> list[tuple[Any, Any]]:
+    """Return the settings and the outcome of every encoding of X itself that `encoded_once` remembers."""
+    return [(settings, packed) for given, settings, packed in list(_encoded.get() or ()) if given is X]
+
+
 def made_once(X: Any, setting: Hashable, make: Callable[[], Made], size: Callable[[Made], int]) -> Made:
     """Return what a step makes of objects, which the call under way does once for X itself and a setting.
 
     What is above the limit, by its size in bytes, is made again whenever it is asked for.
     """
-    known = _made.get()
-    if known is None:
-        return make()
-    for given, own, found, _ in list(known):
-        if given is X and own == setting:
-            made: Made = found
-            return made
+    known, found = _made.get(), made_of(X, setting)
+    if known is None or found is not None:
+        return make() if found is None else cast(Made, found)
     made = make()
     held = size(made)
     if held + sum(entry[3] for entry in list(known)) <= MADE:
         known.append((X, setting, made, held))
     return made
+
+
+def made_of(X: Any, setting: Hashable) -> Any:
+    """Return what `made_once` remembers, else None."""
+    return next((made for given, own, made, _ in list(_made.get() or ()) if given is X and own == setting), None)
 
 
 def carried(work: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 from genkern import (
+    CategoricalEstimator,
     CentreSeries,
+    CrossFit,
     FisherScore,
     FitEach,
     HMMEstimator,
+    MarkovChainEstimator,
     ModelLogOdds,
     MultiScale,
     PlugInClassifier,
@@ -21,7 +24,7 @@ from genkern.data import objects
 from genkern.data.objects import pack_points, pack_series, pack_symbols
 from genkern.features.posteriors import Posteriors
 from genkern.models.families.gaussian_estimator import GaussianEstimator
-from genkern.preprocess import windows
+from genkern.preprocess import cross_fit, windows
 from genkern.recipes import fisher_svm, product_svm, series, symbols
 from genkern.validation import one_warning_each
 
@@ -146,3 +149,27 @@ def test_shared_windows_are_those_of_the_same_objects_and_settings(cuts):
         for step, given in ((Windows(widths=3, circular=True), X), (Windows(widths=3), others)):
             found = step.fit_transform(given)
             np.testing.assert_array_equal(found[0], step.fit(list(given)).transform(list(given))[0])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("embedding", "X"),
+    [
+        (ModelLogOdds(CategoricalEstimator()), STRINGS),
+        (TopScore(MarkovChainEstimator(alphabet="acgt")), STRINGS),
+        (TopScore(MarkovChainEstimator(alphabet=4)), [np.array(["acgt".index(c) for c in x]) for x in STRINGS]),
+        (TopScore(HMMS), SERIES),
+        (TopScore(HMMS), np.stack([x[:12, 0] for x in SERIES])),
+    ],
+    ids=["inferred", "strings", "integers", "series", "table"],
+)
+def test_cross_fit_encodes_once_for_all_folds(encodings, monkeypatch, embedding, X):
+    step = CrossFit(embedding, cv=4)
+    found = step.fit_transform(X, LABELS)
+    assert len(encodings) == 1
+    encodings.clear()
+    np.testing.assert_array_equal(step.transform(X), found)
+    assert len(encodings) == 1
+    monkeypatch.setattr(cross_fit, "remember_part", lambda *given: None)  # every part is encoded by itself
+    np.testing.assert_array_equal(CrossFit(embedding, cv=4).fit_transform(X, LABELS), found)
+    assert len(encodings) > 4

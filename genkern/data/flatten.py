@@ -50,6 +50,12 @@ class Flat(NamedTuple):
         index, position = locate(self.offsets, at)
         return f"position {position}" if first is None else f"object {first + index}, position {position}"
 
+    def take(self, rows: Ints) -> Flat:
+        """Return the symbols, a string or an array, of some objects."""
+        pieces = [self.symbols[self.offsets[i] : self.offsets[i + 1]] for i in rows.tolist()]
+        symbols = "".join(pieces) if isinstance(self.symbols, str) else np.concatenate(pieces)
+        return Flat(symbols, offsets_of(np.diff(self.offsets)[rows]))
+
 
 def flatten_symbols(X: Any, who: str) -> Flat:
     """Return the symbols of all objects, raising on objects that are not symbol sequences."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from genkern.data.alphabets import Alphabet, as_alphabet, infer_alphabet, infer_flat
 from genkern.data.coding import UNKNOWN
-from genkern.data.flatten import TURN, Floats, flatten_numbers, flatten_symbols, refuse_univariate, width_remedy
+from genkern.data.flatten import TURN, Flat, Floats, flatten_numbers, flatten_symbols, refuse_univariate, width_remedy
 from genkern.data.inspection import (
     all_missing,
     ask_about_integers,
@@ -19,7 +19,17 @@ from genkern.data.inspection import (
 )
 from genkern.data.intake import from_concatenated, locate, offsets_of
 from genkern.data.packed import Packed, object_digest, object_digests
-from genkern.validation import LARGEST, check_option, encoded_once, remember_encoded, remember_width, too_large
+from genkern.validation import (
+    LARGEST,
+    check_option,
+    encoded_once,
+    encodings_of,
+    made_of,
+    made_once,
+    remember_encoded,
+    remember_width,
+    too_large,
+)
 
 __all__ = [
     "Alphabet",
@@ -70,7 +80,7 @@ def pack_symbols(
         return _packed_symbols(X, known, who, unknown)
 
     def encode() -> Packed:
-        flat = flatten_symbols(X, who)
+        flat = flat_symbols(X, who)
         alphabet = infer_flat(flat, missing, who).with_unknown(unknown) if known is None else known
         codes = alphabet.encode_flat(flat, who)
         if alphabet.missing_code is not None:
@@ -161,6 +171,22 @@ def pack_points(X: Any, who: str = "pack_points", n_features: int | None = None,
 
     setting = ("points", largest)
     return encoded_once(X, (setting, n_features), encode, lambda packed: (setting, packed.values.shape[1]))
+
+
+def flat_symbols(X: Any, who: str) -> Flat:
+    """Return the symbols of all objects, which the call under way flattens once."""
+    return made_once(X, "flat", lambda: flatten_symbols(X, who), lambda flat: 8 * len(flat.symbols))
+
+
+def remember_part(X: Any, part: Any, rows: Any) -> None:
+    """Let the call under way know what some objects of X, at these rows, are encoded to, from what it knows of X."""
+    flat: Flat | None = made_of(X, "flat")
+    if flat is not None and isinstance(flat.symbols, str | np.ndarray):
+        made_once(part, "flat", lambda: flat.take(rows), lambda own: 8 * len(own.symbols))
+    for settings, packed in encodings_of(X):
+        if packed.alphabet is None:
+            remember_encoded(part, settings, packed.take(rows))
+            remember_encoded(X, settings, packed)  # for other parts, which come next
 
 
 def handed_on(packed: Packed) -> list[Any]:

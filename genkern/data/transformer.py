@@ -42,7 +42,7 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _transform(self, X: Any) -> Any:
-        """Return what becomes of encoded objects."""
+        """Return encoded objects, transformed."""
 
     def _names_out(self, given: Any) -> Any:
         """Return the names of the features, which may depend on given names of channels; not there, no names."""
@@ -83,7 +83,7 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Fit, and return what becomes of the same objects.
+        """Fit, and return the same objects, transformed.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
         return self.transform(X) if found is None else found
 
     def transform(self, X: Any) -> Any:
-        """Return what becomes of each object.
+        """Return objects, transformed.
 
         Parameters
         ----------

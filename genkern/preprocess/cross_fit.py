@@ -15,12 +15,19 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.data.digests import make_key
-from genkern.data.flatten import flatten_symbols
-from genkern.data.objects import Packed, kind_of, object_digests, pack_series, remember_width
+from genkern.data.objects import (
+    Packed,
+    flat_symbols,
+    kind_of,
+    object_digests,
+    pack_series,
+    remember_part,
+    remember_width,
+)
 from genkern.data.transformer import Transformer
 from genkern.features.class_models import check_labels
 from genkern.features.model_log_odds import ModelLogOdds
-from genkern.validation import check_int
+from genkern.validation import check_int, one_warning_each
 
 Ints = NDArray[np.int64]
 NEW = -1  # the fold of objects that are no training objects
@@ -92,6 +99,7 @@ class CrossFit(Transformer):
         self.embedding = embedding
         self.cv = cv
 
+    @one_warning_each()
     def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
         """Fit the embedding without each fold, and to all objects.
 
@@ -126,6 +134,7 @@ class CrossFit(Transformer):
         self._check_features(X)
         return self
 
+    @one_warning_each()
     def fit_transform(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Any:
         """Fit, and return the out-of-fold features of the training objects.
 
@@ -144,6 +153,7 @@ class CrossFit(Transformer):
         self.fit(X, y, groups)
         return self._embed(X, self.folds_)
 
+    @one_warning_each()
     def _transform(self, X: Any) -> Any:
         return self._embed(X, self._folds(X))
 
@@ -253,12 +263,14 @@ def _contents(X: Any) -> list[str]:
         return object_digests(pack_series(X, "CrossFit"))
     if isinstance(X, Packed):
         return object_digests(X)
-    symbols, offsets = flatten_symbols(X, "CrossFit")
+    symbols, offsets = flat_symbols(X, "CrossFit")
     return [make_key(symbols[start:stop]) for start, stop in itertools.pairwise(offsets.tolist())]
 
 
 def _take(X: Any, rows: Ints) -> Any:
-    """Return some objects of a list, rows of a matrix or a data frame, or packed objects."""
+    """Return some objects of a list, rows of a matrix or a data frame, or packed objects; see ``remember_part``."""
     if isinstance(X, Packed):
         return X.take(rows)
-    return _safe_indexing(X if hasattr(X, "__getitem__") else np.asarray(X), rows)
+    part = _safe_indexing(X if hasattr(X, "__getitem__") else np.asarray(X), rows)
+    remember_part(X, part, rows)
+    return part
