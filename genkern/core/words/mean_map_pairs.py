@@ -87,7 +87,7 @@ def _divided(sums: Floats, offsets: Ints, others: Ints, k: int, half: bool) -> F
 def _sum_words(codes, words, others, offsets, k, similarity, half, sums):
     """Set sums (n, n') over all pairs of words, with ``half`` on and above the diagonal only."""
     width = (np.diff(offsets).max() + W - 1) // W * W + k
-    rows, total, offsets = np.zeros((len(similarity), width)), np.empty(width), np.empty(k, np.int64)
+    rows, total, cells = np.zeros((len(similarity), width)), np.empty(width), np.empty(k, np.int64)
     for j in range(len(offsets) - 1):
         count = offsets[j + 1] - offsets[j] - k + 1
         if count < 1:
@@ -99,8 +99,8 @@ def _sum_words(codes, words, others, offsets, k, similarity, half, sums):
             total[:] = 0.0
             for p in range(words.bounds[i], words.bounds[i + 1]):
                 for a in range(k):
-                    offsets[a] = codes[words.starts[p] + a] * width + a
-                _add_word(rows, offsets, words.counts[p], count, total)
+                    cells[a] = codes[words.starts[p] + a] * width + a
+                _add_word(rows, cells, words.counts[p], count, total)
             sums[i, j] = total[:count].sum()
 
 
