@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
@@ -24,7 +25,7 @@ def bench_command(jobs: int, as_json: bool, quiet: bool, **options: Any) -> None
 
     Where hmmlearn is installed, the forward-backward pass is measured beside it.
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
     workloads = _workloads(jobs)
     with Progress("bench", len(workloads), "workloads", not quiet) as progress:
         for name, count, unit, work in workloads:
@@ -64,8 +65,8 @@ def _workloads(jobs: int) -> list[tuple[str, int, str, Callable[[], Any]]]:
     found: list[tuple[str, int, str, Callable[[], Any]]] = []
     for n in (4, 16):
         model = hmm(n)
-        found.append((f"HMM of {n} states, log_prob", len(X), UNIT, lambda m=model: m.log_prob(X)))
-        found.append((f"HMM of {n} states, scores", len(X), UNIT, lambda m=model: m.log_prob_grad(X, n_jobs=jobs)))
+        found.append((f"HMM of {n} states, log_prob", len(X), UNIT, partial(model.log_prob, X)))
+        found.append((f"HMM of {n} states, scores", len(X), UNIT, partial(model.log_prob_grad, X, n_jobs=jobs)))
         peer = _hmmlearn(model, X)
         if peer is not None:
             found.append((f"hmmlearn, {n} states, posteriors", len(X), UNIT, peer))

@@ -50,13 +50,16 @@ def explain_command(
     if output is not None and output.suffix == ".csv":
         with csv_rows(output, ["id", "class", "part", "name", "contribution"]) as write:
             for name, each in found.items():
-                parts = [("feature", each.names, each.contributions), ("intercept", [""], [each.intercept])]
+                parts: list[tuple[str, Any, Any]] = [
+                    ("feature", each.names, each.contributions),
+                    ("intercept", [""], [each.intercept]),
+                ]
                 if each.positions is not None:
                     parts.append(("position", range(len(each.positions)), each.positions))
                 for part, names, values in parts:
                     write([name, each.label, part, key, repr(float(value))] for key, value in zip(names, values))
     elif output is not None:
-        ax = plots.explanation(*found.values())
+        ax = plots.explanation(next(iter(found.values())))
         with written(output, binary=True) as stream:
             ax.figure.savefig(stream, format=output.suffix[1:], dpi=150, bbox_inches="tight")
     result = {name: _as_dict(each) for name, each in found.items()}

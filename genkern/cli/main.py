@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     debug = "--debug" in arguments
     shown = warnings.showwarning
     try:
-        warnings.showwarning = _show_warning
+        warnings.showwarning = _notes(quiet=not {"--quiet", "-q"}.isdisjoint(arguments))
         result = genkern.main(arguments, prog_name="genkern", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
@@ -128,9 +128,16 @@ def _explain(error: Exception) -> int:
     return _say(text, DEFECT)
 
 
-def _show_warning(message: Any, category: Any, filename: Any, lineno: Any, file: Any = None, line: Any = None) -> None:
-    """Write a warning as one line, without the place in the code."""
-    click.echo(f"note: {message}", err=True)
+def _notes(quiet: bool) -> Any:
+    """Return what writes warnings, each text once, as one line without the place in the code."""
+    told: set[str] = set()
+
+    def show(message: Any, category: Any, filename: Any, lineno: Any, file: Any = None, line: Any = None) -> None:
+        if not quiet and str(message) not in told:
+            told.add(str(message))
+            click.echo(f"note: {message}", err=True)
+
+    return show
 
 
 def _say(text: str, code: int) -> int:

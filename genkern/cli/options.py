@@ -16,7 +16,23 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 KINDS = ("symbols", "codes", "series", "points", "documents")
 KERNELS = ("default", "fisher", "product", "meanmap", "spectrum")
-READING = ("format", "kind", "label", "id", "group", "time", "channels", "text", "labels", "layout", "alphabet")
+READING = (
+    "format",
+    "kind",
+    "label",
+    "labels",
+    "id",
+    "group",
+    "time",
+    "channels",
+    "text",
+    "layout",
+    "alphabet",
+    "gaps",
+    "missing",
+    "delimiter",
+    "encoding",
+)
 
 _common = [
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
@@ -33,8 +49,16 @@ _reading = [
     click.option("--time", help="Column of the times of a long table."),
     click.option("--channels", multiple=True, help="Column of a channel or coordinate; may be repeated."),
     click.option("--text", help="Column of documents or sequences."),
-    click.option("--layout", help="Order of the axes of 3-D arrays, such as n,channels,time."),
+    click.option(
+        "--layout",
+        type=click.Choice(["time-first", "channels-first"]),
+        help="Order of the axes of an object in 3-D arrays.",
+    ),
     click.option("--alphabet", help='"dna", "rna", "protein", or the symbols themselves.'),
+    click.option("--gaps", type=click.Choice(["keep", "remove"]), help="What becomes of gaps in sequences."),
+    click.option("--missing", multiple=True, help="A spelling of missing values; may be repeated."),
+    click.option("--delimiter", help="What parts the columns of a table."),
+    click.option("--encoding", help="Encoding of a text file; the default is UTF-8."),
 ]
 _learning = [
     click.option("--seed", type=int, default=0, show_default=True, help="Seed of all that is random."),
@@ -69,7 +93,7 @@ def files(name: str = "files") -> Callable[[Command], Command]:
 def reading_settings(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options of reading that were given, as ``genkern.io.read`` takes them."""
     given = {name: options[name] for name in READING if options.get(name)}
-    return {**given, **({"channels": list(given["channels"])} if "channels" in given else {})}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
 
 
 def paths(names: tuple[str, ...]) -> Any:
