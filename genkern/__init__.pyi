@@ -1,6 +1,7 @@
 """The public names, listed once: imported on first use at run time, and read by type checkers."""
 
 from . import datasets as datasets
+from . import io as io
 from . import plots as plots
 from . import recipes as recipes
 from .affinities import Expected as Expected
@@ -30,6 +31,8 @@ from .features.proposal import ProposalFeatures as ProposalFeatures
 from .features.spectrum import Spectrum as Spectrum
 from .features.state_space import StateSpace as StateSpace
 from .features.top import TopScore as TopScore
+from .io.dataset import Dataset as Dataset
+from .io.read import read as read
 from .kernels import RBF as RBF
 from .kernels import Diffusion as Diffusion
 from .kernels import EmpiricalMean as EmpiricalMean
