@@ -4,6 +4,7 @@ from . import datasets as datasets
 from . import io as io
 from . import plots as plots
 from . import recipes as recipes
+from . import saving as saving
 from .affinities import Expected as Expected
 from .affinities import Jeffreys as Jeffreys
 from .affinities import Power as Power
@@ -125,6 +126,8 @@ from .preprocess.turns import Turns as Turns
 from .preprocess.unit_trace import UnitTrace as UnitTrace
 from .preprocess.views import Views as Views
 from .preprocess.windows import Windows as Windows
+from .saving.files import load as load
+from .saving.files import save as save
 
 __version__: str
 __all__: list[str]
