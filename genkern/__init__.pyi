@@ -53,6 +53,7 @@ from .learn import KernelRidgeClassifierCV as KernelRidgeClassifierCV
 from .learn import KernelSVMClassifierCV as KernelSVMClassifierCV
 from .learn import PlugInClassifier as PlugInClassifier
 from .learn import equal_error_rate as equal_error_rate
+from .learn import expected_calibration_error as expected_calibration_error
 from .learn import roc50_score as roc50_score
 from .learn import roc_points as roc_points
 from .models.base import Statistics as Statistics
@@ -122,6 +123,7 @@ from .preprocess.turns import Turns as Turns
 from .preprocess.unit_trace import UnitTrace as UnitTrace
 from .preprocess.views import Views as Views
 from .preprocess.windows import Windows as Windows
+from .recipes.auto import AutoClassifier as AutoClassifier
 
 __version__: str
 __all__: list[str]
