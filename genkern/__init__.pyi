@@ -1,6 +1,7 @@
 """The public names, listed once: imported on first use at run time, and read by type checkers."""
 
 from . import datasets as datasets
+from . import evaluation as evaluation
 from . import io as io
 from . import plots as plots
 from . import recipes as recipes
@@ -15,6 +16,8 @@ from .data.objects import check_objects as check_objects
 from .data.objects import from_concatenated as from_concatenated
 from .data.representations import Representations as Representations
 from .data.store import Store as Store
+from .evaluation import evaluate as evaluate
+from .evaluation import two_sample_test as two_sample_test
 from .explanation.explain import Explanation as Explanation
 from .explanation.explain import explain as explain
 from .features.characteristic import CharacteristicFeatures as CharacteristicFeatures
@@ -57,6 +60,7 @@ from .learn import KernelRidgeClassifierCV as KernelRidgeClassifierCV
 from .learn import KernelSVMClassifierCV as KernelSVMClassifierCV
 from .learn import PlugInClassifier as PlugInClassifier
 from .learn import equal_error_rate as equal_error_rate
+from .learn import expected_calibration_error as expected_calibration_error
 from .learn import roc50_score as roc50_score
 from .learn import roc_points as roc_points
 from .models.base import Statistics as Statistics
@@ -128,6 +132,7 @@ from .preprocess.views import Views as Views
 from .preprocess.windows import Windows as Windows
 from .saving.files import load as load
 from .saving.files import save as save
+from .recipes.auto import AutoClassifier as AutoClassifier
 
 __version__: str
 __all__: list[str]

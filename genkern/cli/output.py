@@ -37,8 +37,8 @@ def written(path: Path, binary: bool = False) -> Iterator[IO[Any]]:
     target = path.resolve()
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=check_writable(path).parent)
     try:
-        text = {} if binary else {"encoding": "utf-8", "newline": ""}
-        with os.fdopen(handle, "wb" if binary else "w", **text) as stream:
+        opened: IO[Any] = os.fdopen(handle, "wb") if binary else os.fdopen(handle, "w", encoding="utf-8", newline="")
+        with opened as stream:
             yield stream
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, target)
@@ -54,7 +54,7 @@ def written(path: Path, binary: bool = False) -> Iterator[IO[Any]]:
 def csv_rows(path: Path | None, head: Sequence[str]) -> Iterator[Any]:
     """Yield a function that writes rows of a CSV file, or to standard output."""
     with contextlib.ExitStack() as stack:
-        stream = click.get_text_stream("stdout") if path is None else stack.enter_context(written(path))
+        stream: Any = click.get_text_stream("stdout") if path is None else stack.enter_context(written(path))
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(head)
         yield writer.writerows

@@ -118,7 +118,7 @@ def gram(
     check_option(kernel, KERNELS, "kernel", "gram")
     shared = {"random_state": random_state, "n_jobs": n_jobs}
     if kernel in ("product", "meanmap"):
-        models = {"product": product_svm, "meanmap": meanmap_svm}[kernel](**shared)
+        models = product_svm(**shared) if kernel == "product" else meanmap_svm(**shared)
         return np.asarray(models[:-1].fit_transform(objects))
     if kernel == "default":
         features = embedding(kind, alphabet=alphabet, **shared)
