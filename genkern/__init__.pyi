@@ -130,9 +130,9 @@ from .preprocess.turns import Turns as Turns
 from .preprocess.unit_trace import UnitTrace as UnitTrace
 from .preprocess.views import Views as Views
 from .preprocess.windows import Windows as Windows
+from .recipes.auto import AutoClassifier as AutoClassifier
 from .saving.files import load as load
 from .saving.files import save as save
-from .recipes.auto import AutoClassifier as AutoClassifier
 
 __version__: str
 __all__: list[str]

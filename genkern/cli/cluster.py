@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from genkern.cli.options import common, files, kernel_option, learning, read_data, reading
+from genkern.cli.options import common, files, kernel_option, learning, names, read_data, reading
 from genkern.cli.output import answer, check_writable, csv_rows, table
 
 
@@ -47,7 +47,7 @@ def cluster_command(
     if output is not None:
         labels = [""] * len(found) if data.y is None else data.y
         with csv_rows(output, ["id", "label", "cluster"]) as write:
-            write(zip(data.ids, labels, found.tolist()))
+            write(zip(names(data), labels, found.tolist()))
     sizes = np.bincount(found)
     result: dict[str, Any] = {"clusters": len(sizes), "silhouette": silhouette, "sizes": sizes}
     if data.y is None:

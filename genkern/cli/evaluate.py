@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from genkern.cli.learners import make_recipe, recipe_option
-from genkern.cli.options import common, files, labelled, learning, read_data, reading
+from genkern.cli.options import common, files, labelled, learning, names, read_data, reading
 from genkern.cli.output import answer, check_writable, csv_rows
 
 
@@ -58,9 +58,9 @@ def evaluate_command(
         verbose=not quiet,
     )
     if output is not None:
-        names = [row.name for row in result.rows if row.failure is None]
-        with csv_rows(output, ["id", "label", "repeat", "fold", *names]) as write:
+        done = [row.name for row in result.rows if row.failure is None]
+        with csv_rows(output, ["id", "label", "repeat", "fold", *done]) as write:
             for repeat, where in enumerate(result.folds):
-                answers = [result[name].predictions[repeat] for name in names]
-                write(zip(data.ids, data.y, [repeat] * len(where), where, *answers))
+                answers = [result[name].predictions[repeat] for name in done]
+                write(zip(names(data), data.y, [repeat] * len(where), where, *answers))
     answer(result.as_dict(), repr(result), as_json)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from genkern.cli.options import common, files, read_data, reading
+from genkern.cli.options import common, files, names, read_data, reading
 from genkern.cli.output import answer, check_writable, csv_rows, written
 
 SHOWN = 3  # objects, where none is named
@@ -40,13 +40,13 @@ def explain_command(
     from genkern import explain, load, plots
 
     classifier, data = load(model), read_data(files, options)
-    chosen = _choose(data.ids, objects)
+    chosen = _choose(names(data), objects)
     if output is not None and output.suffix != ".csv" and len(chosen) > 1:
         raise click.UsageError(f"{output}: a picture shows one object; name it by --object.")
     if not objects and len(chosen) < len(data) and not quiet:
         click.echo(f"{len(chosen)} of {len(data)} objects; name others by --object ID.", err=True)
     wanted = None if label is None else _as_class(label, classifier.classes_)
-    found = {str(data.ids[i]): explain(classifier, data.X[i], wanted) for i in chosen}
+    found = {str(names(data)[i]): explain(classifier, data.X[i], wanted) for i in chosen}
     if output is not None and output.suffix == ".csv":
         with csv_rows(output, ["id", "class", "part", "name", "contribution"]) as write:
             for name, each in found.items():
@@ -56,8 +56,8 @@ def explain_command(
                 ]
                 if each.positions is not None:
                     parts.append(("position", range(len(each.positions)), each.positions))
-                for part, names, values in parts:
-                    write([name, each.label, part, key, repr(float(value))] for key, value in zip(names, values))
+                for part, keys, values in parts:
+                    write([name, each.label, part, key, repr(float(value))] for key, value in zip(keys, values))
     elif output is not None:
         ax = plots.explanation(next(iter(found.values())))
         with written(output, binary=True) as stream:

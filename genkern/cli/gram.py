@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from genkern.cli.options import common, files, kernel_option, learning, read_data, reading
+from genkern.cli.options import common, files, kernel_option, learning, names, read_data, reading
 from genkern.cli.output import answer, check_writable, csv_rows, written
 
 
@@ -42,15 +42,15 @@ def gram_command(
 
     K = gram(data.X, data.kind, kernel=kernel, alphabet=options["alphabet"], random_state=seed, n_jobs=jobs)
     if output.suffix == ".csv":
-        with csv_rows(output, ["id", *data.ids]) as write:
-            write([name, *map(repr, row.tolist())] for name, row in zip(data.ids, K))
+        with csv_rows(output, ["id", *names(data)]) as write:
+            write([name, *map(repr, row.tolist())] for name, row in zip(names(data), K))
     else:
         with written(output, binary=True) as stream:
             if output.suffix == ".npy":
                 np.save(stream, K, allow_pickle=False)
             else:
                 labels = {} if data.y is None else {"y": np.asarray(data.y)}
-                np.savez(stream, K=K, ids=np.asarray(data.ids, dtype=str), allow_pickle=False, **labels)
+                np.savez(stream, K=K, ids=np.asarray(names(data), dtype=str), allow_pickle=False, **labels)
     off = K[~np.eye(len(K), dtype=bool)]
     result = {
         "objects": len(K),

@@ -13,6 +13,7 @@ RECIPES = (
     "contours",
     "fisher_svm",
     "meanmap_svm",
+    "points",
     "product_svm",
     "series",
     "spectrum_svm",

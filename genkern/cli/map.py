@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from genkern.cli.options import common, files, kernel_option, learning, read_data, reading
+from genkern.cli.options import common, files, kernel_option, learning, names, read_data, reading
 from genkern.cli.output import answer, check_writable, csv_rows, written
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -49,7 +49,7 @@ def map_command(
     if output.suffix == ".csv":
         labels = [""] * len(places) if data.y is None else data.y
         with csv_rows(output, ["id", "label", "x", "y"]) as write:
-            write([i, label, *map(repr, row.tolist())] for i, label, row in zip(data.ids, labels, places))
+            write([i, label, *map(repr, row.tolist())] for i, label, row in zip(names(data), labels, places))
     else:
         ax = plots.object_map(places, data.y, axes=axes, title=f"{len(places)} objects")
         with written(output, binary=True) as stream:

@@ -118,6 +118,11 @@ def read_data(names: tuple[str, ...], options: dict[str, Any]) -> Dataset:
     return read(paths(names), **reading_settings(options))
 
 
+def names(dataset: Dataset) -> list[str]:
+    """Return the ids of objects, or their numbers where they have none."""
+    return [str(i) for i in range(len(dataset))] if dataset.ids is None else [str(name) for name in dataset.ids]
+
+
 def labelled(dataset: Dataset, names: tuple[str, ...]) -> Dataset:
     """Return a dataset that has labels of two classes at least; refuse others by name."""
     if dataset.y is None:

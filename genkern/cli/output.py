@@ -8,7 +8,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -51,7 +51,7 @@ def written(path: Path, binary: bool = False) -> Iterator[IO[Any]]:
 
 
 @contextlib.contextmanager
-def csv_rows(path: Path | None, head: Sequence[str]) -> Iterator[Any]:
+def csv_rows(path: Path | None, head: Sequence[str]) -> Iterator[Callable[[Iterable[Iterable[Any]]], None]]:
     """Yield a function that writes rows of a CSV file, or to standard output."""
     with contextlib.ExitStack() as stack:
         stream: Any = click.get_text_stream("stdout") if path is None else stack.enter_context(written(path))

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from genkern.cli.options import common, files, paths, reading, reading_settings
+from genkern.cli.options import common, files, names, paths, reading, reading_settings
 from genkern.cli.output import answer, check_writable, csv_rows
 from genkern.progress import Progress
 
@@ -50,7 +50,7 @@ def predict_command(
     ):
         for part in stream(paths(files), batch=batch, **reading_settings(options)):
             predicted = classifier.predict(part.X)
-            columns = [part.ids, predicted]
+            columns = [names(part), predicted]
             if probable:
                 columns += [[f"{value:.6g}" for value in column] for column in classifier.predict_proba(part.X).T]
             labels = [""] * len(part.X) if part.y is None else part.y

@@ -11,6 +11,7 @@ from __future__ import annotations
 from genkern.recipes.aligned import aligned_symbols
 from genkern.recipes.auto import AutoClassifier, auto
 from genkern.recipes.candidates import candidates
+from genkern.recipes.points import points
 from genkern.recipes.series import contours, series
 from genkern.recipes.similarity import cluster, embedding, gram, plane
 from genkern.recipes.svm import fisher_svm, meanmap_svm, product_svm, spectrum_svm
@@ -29,6 +30,7 @@ __all__ = [
     "gram",
     "meanmap_svm",
     "plane",
+    "points",
     "product_svm",
     "series",
     "spectrum_svm",

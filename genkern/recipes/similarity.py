@@ -10,18 +10,13 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.manifold import TSNE
 from sklearn.metrics import silhouette_score
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import Normalizer
 
 from genkern.data.intake import Ints
 from genkern.data.kinds import KINDS, detect_kind
-from genkern.features.fisher import FisherScore
 from genkern.kernels.components import principal_components
-from genkern.models.families.gaussian_estimator import GaussianEstimator
-from genkern.models.mixture.estimator import MixtureEstimator
-from genkern.preprocess.block_normalizer import BlockNormalizer
-from genkern.preprocess.scaling import ScaleSeries
+from genkern.recipes.points import points
 from genkern.recipes.recipe import Recipe
-from genkern.recipes.series import BLOCKS, STEPS, contours, series
+from genkern.recipes.series import contours, series
 from genkern.recipes.svm import fisher_svm, meanmap_svm, product_svm, spectrum_svm
 from genkern.recipes.symbols import symbols
 from genkern.recipes.text import WordCounts
@@ -69,9 +64,7 @@ def embedding(kind: str, *, alphabet: Any = None, random_state: Any = 0, n_jobs:
         return symbols(alphabet, models=None, **shared)[:-1]
     if kind == "documents":
         return Recipe([("counts", WordCounts()), ("weights", TfidfTransformer(sublinear_tf=True))])
-    mixture = MixtureEstimator(32, GaussianEstimator(min_covar=1e-2), max_iter=STEPS, tol=0, random_state=random_state)
-    scores = FisherScore(mixture, "diagonal", length_norm="length", blocks=BLOCKS, n_jobs=n_jobs)
-    return Recipe([("scale", ScaleSeries()), ("scores", BlockNormalizer(scores)), ("norm", Normalizer())])
+    return points(**shared)[:-1]
 
 
 def gram(
