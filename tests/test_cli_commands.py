@@ -43,7 +43,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (path / f"{label}.fa").write_text("".join(f">{i}\n{x}\n" for i, x in enumerate(dna.X) if dna.y[i] == label))
     vowels = load_japanese_vowels()
     some = np.concatenate([np.flatnonzero(vowels.y == label)[:12] for label in vowels.classes[:3]])
-    genkern.io.write(vowels.take(some), path / "vowels.ts")
+    few = vowels.take(some)
+    genkern.io.write(genkern.Dataset(few.X, few.y, kind="series"), path / "vowels.ts")
     rows = ["text,topic\n"]
     rows += [f"my thesis advisor number {i} and my classes,student\n" for i in range(12)]
     rows += [f"professor and chair number {i} of the department,faculty\n" for i in range(12)]
@@ -145,7 +146,7 @@ def test_train_here_and_predict_anywhere(
     assert answer.returncode == 0, answer.stderr
     with open(out, newline="") as stream:
         rows = list(csv.DictReader(stream))
-    assert [row["id"] for row in rows] == [str(name) for name in data.ids]
+    assert [row["id"] for row in rows] == [str(name) for name in data.ids or range(len(data))]
     assert [row["prediction"] for row in rows] == [str(label) for label in loaded.predict(data.X)]
     fresh = genkern.recipes.__dict__[recipe](random_state=0).fit(data.X, data.y)
     genkern.save(fresh, tmp_path / "python.gk")
@@ -202,7 +203,7 @@ def test_gram_map_cluster_and_compare(
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
     answer_of(capsys, "map", folder / name, "--kernel", "fisher", "--method", "tsne", "-o", tmp_path / "map.csv")
     with open(tmp_path / "map.csv", newline="") as stream:
-        assert [row["id"] for row in csv.DictReader(stream)] == [str(i) for i in data.ids]
+        assert [row["id"] for row in csv.DictReader(stream)] == [str(i) for i in data.ids or range(len(data))]
     found = answer_of(capsys, "cluster", folder / name, "--kernel", "fisher", "-k", 3, "-o", tmp_path / "c.csv")
     assert found["clusters"] == 3
     assert sum(found["sizes"]) == len(data)

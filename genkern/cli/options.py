@@ -118,9 +118,9 @@ def read_data(names: tuple[str, ...], options: dict[str, Any]) -> Dataset:
     return read(paths(names), **reading_settings(options))
 
 
-def names(dataset: Dataset) -> list[str]:
-    """Return the ids of objects, or their numbers where they have none."""
-    return [str(i) for i in range(len(dataset))] if dataset.ids is None else [str(name) for name in dataset.ids]
+def names(dataset: Dataset, start: int = 0) -> list[str]:
+    """Return the ids of objects, or their numbers from ``start`` on where they have none."""
+    return [str(start + i) for i in range(len(dataset))] if dataset.ids is None else [str(name) for name in dataset.ids]
 
 
 def labelled(dataset: Dataset, names: tuple[str, ...]) -> Dataset:

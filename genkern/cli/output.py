@@ -7,6 +7,7 @@ import csv
 import json
 import math
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -53,8 +54,8 @@ def written(path: Path, binary: bool = False) -> Iterator[IO[Any]]:
 @contextlib.contextmanager
 def csv_rows(path: Path | None, head: Sequence[str]) -> Iterator[Callable[[Iterable[Iterable[Any]]], None]]:
     """Yield a function that writes rows of a CSV file, or to standard output."""
-    with contextlib.ExitStack() as stack:
-        stream: Any = click.get_text_stream("stdout") if path is None else stack.enter_context(written(path))
+    standard: Any = contextlib.nullcontext(sys.stdout)
+    with standard if path is None else written(path) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(head)
         yield writer.writerows

@@ -50,7 +50,7 @@ def predict_command(
     ):
         for part in stream(paths(files), batch=batch, **reading_settings(options)):
             predicted = classifier.predict(part.X)
-            columns = [names(part), predicted]
+            columns = [names(part, count), predicted]
             if probable:
                 columns += [[f"{value:.6g}" for value in column] for column in classifier.predict_proba(part.X).T]
             labels = [""] * len(part.X) if part.y is None else part.y
