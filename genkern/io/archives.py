@@ -102,9 +102,9 @@ class _Cases:
             raise self.source.error(number, expected, quoted(label or ""), remedy)
         if self.width is None:
             self.width = len(fields)
-        if len(fields) != self.width:
+        if len(fields) != self.width or not fields:
             remedy = "All series of a file have the same channels, with ':' between them."
-            raise self.source.error(number, f"{self.width} channels", str(len(fields)), remedy)
+            raise self.source.error(number, f"{self.width or 'some'} channels", str(len(fields)), remedy)
         self.seen += 1
         if self.header.get("timestamps", False) or line.lstrip().startswith("("):
             return self._stamped(number, fields), label

@@ -73,12 +73,17 @@ def _first_header(source: Source, block: str, line: int) -> tuple[int, str]:
 
 def _fasta_chunk(source: Source, text: str, line: int) -> Records:
     """Return the records of a piece that begins with a header and ends with a record."""
+    if ";" not in text and text.count("\n") == 2 * text.count(">"):
+        rows = text[1:-1].split("\n")  # one line of letters in each record, if headers are every second line
+        headers, bodies = rows[0::2], rows[1::2]
+        if "".join([header[:1] for header in headers[1:]]) == ">" * (len(headers) - 1):
+            return Records(source, [headers[0], *(header[1:] for header in headers[1:])], bodies, 2, line)
     pieces = text[1:].split("\n>")
     split = [piece.partition("\n") for piece in pieces]
     headers, bodies = [part[0] for part in split], [part[2] for part in split]
     sizes = [piece.count("\n") + 1 for piece in pieces]
     found = Records(source, headers, bodies, sizes, line)
-    if "\n;" in text:
+    if ";" in text and "\n;" in text:
         for k, body in enumerate(bodies):
             kept = [row for row in body.split("\n") if not row.startswith(";")]
             source.notes.add("comment lines, left out", body.count("\n") + 1 - len(kept), found.place(k))

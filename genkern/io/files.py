@@ -16,7 +16,7 @@ from typing import Any
 from genkern.io.errors import Notes, ReadError
 
 BLOCK = 1 << 20
-BINARY = 0.01  # share of NUL characters from which a block is no text
+BINARY = 0.25  # share of NUL characters from which a block is no text
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 SUFFIXES = {".gz": "gzip", ".bgz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
 MARKS = {  # byte order marks, the longer ones first
@@ -90,9 +90,12 @@ class Source:
             if self.compression == "zstd":
                 pieces = _zstd_pieces(raw)
             else:
-                file = {"gzip": _gzip_file, "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile, "none": lambda raw: raw}[
-                    self.compression
-                ](raw)
+                open_as: dict[str, Callable[[Any], Any]] = {
+                    "gzip": _gzip_file,
+                    "bzip2": bz2.BZ2File,
+                    "xz": lzma.LZMAFile,
+                }
+                file = open_as.get(self.compression, lambda raw: raw)(raw)
                 pieces = iter(lambda: file.read(BLOCK), b"")
             while True:
                 try:

@@ -28,7 +28,9 @@ class Headers:
         """Return the labels of records, or None."""
         if self.pattern is None or not len(records):
             return None
-        found = [match and match.group(1) for match in map(self.pattern.search, records.headers)]
+        found = _plain_keys(records.headers) if self.pattern is CLASS else None
+        if found is None:
+            found = [match and match.group(1) for match in map(self.pattern.search, records.headers)]
         if self.present is None:
             self.present = self.asked or any(found)
         for k, label in enumerate(found):
@@ -38,6 +40,17 @@ class Headers:
                 remedy = f"Mend the header, change {self.name}=, or read without by {self.name}=False."
                 raise records.source.error(records.line(k), expected, quoted(records.headers[k]), remedy)
         return np.array(found) if self.present else None
+
+
+def _plain_keys(headers: list[str]) -> list[Any] | None:
+    """Return what `CLASS` finds, faster, where each header has `` class=`` once and no other separators."""
+    pieces = "\n".join(headers).split(" class=")
+    if len(pieces) != len(headers) + 1 or not all("\n" in piece for piece in pieces[1:-1]):
+        return None
+    rest = "\n".join(pieces)
+    if "class=" in rest or "|" in rest or ";" in rest or "," in rest:
+        return None
+    return [(piece.split(None, 1) or [""])[0] if piece[:1] not in " \n\t" else "" for piece in pieces[1:]]
 
 
 def label_finder(options: Options) -> Headers:

@@ -51,15 +51,11 @@ class Survey:
             if letter not in self.first:
                 self.first[letter] = _whereabouts(records, next(k for k, b in enumerate(records.bodies) if letter in b))
             self.counts[letter] = self.counts.get(letter, 0) + count
-        if self.bare is None and set(tally) - NUCLEOTIDES - {letter.lower() for letter in NUCLEOTIDES} - set(GAPS):
-            self.bare = next(
-                (
-                    _whereabouts(records, k)
-                    for k, b in enumerate(records.bodies)
-                    if len(b) >= TELLING and not b.strip(STRIPPED)
-                ),
-                None,
-            )
+        if self.bare is None:
+            alone = {letter.upper() for letter in tally} <= BASES | set(GAPS)
+            long = (k for k, body in enumerate(records.bodies) if len(body) >= TELLING)
+            found = next((k for k in long if alone or not records.bodies[k].strip(STRIPPED)), None)
+            self.bare = None if found is None else _whereabouts(records, found)
         if len(self.widths) < 2:
             self.widths.update(length for length in set(map(len, records.bodies)) if length)
         self.n_records += len(records)
@@ -83,9 +79,9 @@ class Rules(NamedTuple):
     stops: bool
 
 
-def decide(survey: Survey, options: Options) -> Rules:
+def decide(survey: Survey, options: Options, kind: str | None) -> Rules:
     """Return the rules for a file, or say what must be told."""
-    given = (FREEMAN if options.kind == "codes" else None) if options.alphabet is None else options.alphabet
+    given = (FREEMAN if kind == "codes" else None) if options.alphabet is None else options.alphabet
     if given is not None and not (isinstance(given, str) and given.lower() in NAMED):
         symbols = {str(symbol) for symbol in as_alphabet(given).symbols}
         _refuse_others(survey, symbols | {str(extra) for extra, _ in as_alphabet(given).ambiguities}, options.alphabet)
@@ -97,7 +93,7 @@ def decide(survey: Survey, options: Options) -> Rules:
     extras = {str(letter) for letter, _ in NAMED[name].aliases if letter} | set(map(str, NAMED[name].symbols))
     extras |= {str(letter) for letter, _ in NAMED[name].ambiguities} | set(GAPS)
     swap = {"dna": "UT", "rna": "TU", "protein": ""}[name]
-    _refuse_others(survey, extras | set(swap), name)
+    _refuse_others(survey, extras | set(swap + swap.lower()), name)
     table: dict[int, str | None] = {}
     noted: dict[str, str] = {}
     if swap and swap[0] in upper:
@@ -204,7 +200,7 @@ def _without_spaces(chunks: Iterator[Records]) -> Iterator[Records]:
     """Yield records without white space among their letters."""
     for records in chunks:
         text = "".join(records.bodies)
-        if not text.isprintable() or " " in text:
+        if " " in text or "\t" in text:
             bodies = ["".join(body.split()) for body in records.bodies]
             spaced = [k for k, (new, old) in enumerate(zip(bodies, records.bodies)) if new != old]
             if spaced:
@@ -229,7 +225,7 @@ def read_letters(source: Source, options: Options, keep: bool) -> Iterator[Datas
             kept.append(records)
     if not survey.n_records:
         raise source.error(None, "at least one record", "none", "The file is empty; look at how it was made.")
-    rules = decide(survey, options)
+    rules = decide(survey, options, options.kind)
     source.notes.facts["alphabet"] = rules.alphabet or "".join(sorted(survey.counts))
     aligned = len(survey.widths) == 1
     source.notes.facts["aligned"] = "all of one length" if aligned else "lengths differ"

@@ -89,7 +89,7 @@ def times(cells: Sequence[Any], where: Where) -> Floats:
             raise where(int(np.argmax(np.isnat(cells))), "a time", "none", remedy)
         return cells.astype("datetime64[us]").astype(np.int64) / 1e6
     values = np.empty(len(cells))
-    zones = set()
+    zones: set[bool | None] = set()
     for k, cell in enumerate(cells):
         try:
             values[k] = float(cell)

@@ -95,8 +95,8 @@ def read(
     alphabet : "dna", "rna", "protein", or symbols, optional
         Of sequences; by default what the letters of the whole file tell.
     labels : mapping or path, optional
-        Classes by identifier, for FASTA, FASTQ and Stockholm files: a mapping, or a table whose columns `id` and `label`
-        name.
+        Classes by identifier, for FASTA, FASTQ and Stockholm files: a mapping, or a table with the columns `id` and
+        `label`.
     gaps : {"keep", "remove"}, optional
         What becomes of gaps; by default they are kept where all records have one length.
     missing : str or list of str, optional
@@ -130,7 +130,8 @@ def read(
     """
     given = {name: value for name, value in locals().items() if name != "path"}
     told = Options.of(given)
-    sets, merged = [], Notes()
+    sets: list[tuple[Dataset, Notes]] = []
+    merged = Notes()
     for label, item in _items(path, told):
         notes = Notes()
         parts = [_labelled(part, label) for part in _parts(item, _of_item(told, label), notes, None)]
@@ -176,15 +177,24 @@ def _batches(path: Any, told: Options, batch: int) -> Iterator[Dataset]:
                 last, begun = notes, True
             waiting = _alike([*waiting, _labelled(part, label)])
             meta = _snapshot(merged, notes)
-            while sum(map(len, waiting)) >= batch:
+            if sum(map(len, waiting)) >= batch:
                 whole = joined(waiting, {})
-                yield replace(whole.take(range(batch)), meta={**whole.take(range(batch)).meta, **meta})
-                rest = whole.take(range(batch, len(whole)))
-                waiting = [rest] if len(rest) else []
+                end = len(whole) // batch * batch
+                for start in range(0, end, batch):
+                    yield _slice(whole, start, start + batch, meta)
+                waiting = [_slice(whole, end, len(whole), {})] if end < len(whole) else []
         _merge(merged, notes, None, item, rules=True, facts=False)
     if waiting:
         whole = joined(waiting, {})
         yield replace(whole, meta={**whole.meta, **merged.meta()})
+
+
+def _slice(data: Dataset, start: int, stop: int, meta: dict[str, Any]) -> Dataset:
+    """Return the objects from start to stop."""
+    part = slice(start, stop)
+    beside: tuple[Any, ...] = (data.y, data.ids, data.groups, data.split)
+    y, ids, groups, split = (None if x is None else x[part] for x in beside)
+    return Dataset(data.X[part], y, ids, groups, data.kind, meta if split is None else {**meta, "split": split})
 
 
 def _snapshot(merged: Notes, notes: Notes) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class TextSurvey:
             bases = sum(counts.get(letter, 0) for letter in "ACGTUN")
             bare = set(counts) <= NUCLEOTIDES | set(GAPS) and bases >= MOSTLY * total
             if options.alphabet is not None or kind == "codes" or bare:
-                self._rules = decide(self.letters, options)
+                self._rules = decide(self.letters, options, kind)
             else:
                 self._rules = Rules(None, False, {}, {}, False)
         return self._rules

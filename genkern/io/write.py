@@ -99,9 +99,9 @@ def _packer(raw: Any, packed: str) -> Any:
         return zstandard.ZstdCompressor().stream_writer(raw, closefd=False)
     if packed == "none":
         return io.BufferedWriter(_Open(raw))
-    return {"gzip": lambda: gzip.GzipFile("", "wb", fileobj=raw, mtime=0), "bzip2": lambda: bz2.BZ2File(raw, "wb")}.get(
-        packed, lambda: lzma.LZMAFile(raw, "wb")
-    )()
+    if packed == "gzip":
+        return gzip.GzipFile("", "wb", fileobj=raw, mtime=0)
+    return (bz2.BZ2File if packed == "bzip2" else lzma.LZMAFile)(raw, "wb")
 
 
 class _Open(io.RawIOBase):
