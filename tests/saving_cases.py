@@ -85,7 +85,11 @@ BESIDE: dict[str, tuple[Any, Any, Any]] = {
     "SGDClassifier, hinge": (SGDClassifier(random_state=np.random.RandomState(1)), TABLE, TWO),
     "OneVsRest": (OneVsRestClassifier(LinearSVC()), TABLE, THREE),
     "OneVsOne": (OneVsOneClassifier(SVC()), TABLE, THREE),
-    "scalers": (make_pipeline(StandardScaler(), MinMaxScaler(), Normalizer(), QuantileTransformer(n_quantiles=8)), TABLE, None),
+    "scalers": (
+        make_pipeline(StandardScaler(), MinMaxScaler(), Normalizer(), QuantileTransformer(n_quantiles=8)),
+        TABLE,
+        None,
+    ),
     "PCA": (make_pipeline(PCA(2), LinearDiscriminantAnalysis()), TABLE, THREE),
     "KernelPCA": (KernelPCA(2, kernel="rbf"), TABLE, None),
     "TruncatedSVD": (TruncatedSVD(2, random_state=0), TABLE, None),
@@ -121,7 +125,11 @@ BESIDE: dict[str, tuple[Any, Any, Any]] = {
     "FeatureUnion": (FeatureUnion([("a", StandardScaler()), ("b", "passthrough")]), TABLE, None),
     "columns": (ColumnTransformer([("a", StandardScaler(), [0, 1]), ("b", "drop", slice(2, 3))]), TABLE, None),
     "SVC of objects": (make_pipeline(recipes.product_svm(1)[:-1], SVC(kernel="precomputed")), STRINGS, LABELS),
-    "Gram of sequences": (recipes.product_svm(1).set_params(models="passthrough", gram__kernel=EmpiricalMean()), STRINGS, LABELS),
+    "Gram of sequences": (
+        recipes.product_svm(1).set_params(models="passthrough", gram__kernel=EmpiricalMean()),
+        STRINGS,
+        LABELS,
+    ),
 }
 METHODS = ("predict", "decision_function", "predict_proba", "transform", "score_samples")
 

@@ -90,7 +90,9 @@ def _check_vocabulary(vectorizer: Any) -> None:
     if words is not None:
         _require(type(words) is dict and all(type(word) is str for word in words), vectorizer, "words must be strings")
         _require(all(isinstance(i, int | np.integer) for i in words.values()), vectorizer, "columns must be ints")
-        _require(sorted(words.values()) == list(range(len(words))), vectorizer, "words must have all columns, each once")
+        _require(
+            sorted(words.values()) == list(range(len(words))), vectorizer, "words must have all columns, each once"
+        )
 
 
 def _check_alphabet(spectrum: Any, size: int) -> None:

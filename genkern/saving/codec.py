@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch
 
 from genkern.core.private import openness
@@ -31,27 +32,20 @@ KEYS, POSITIONS = 624, range(625)  # of the Mersenne twister, whose C code belie
 class Objects:
     """The codec of files: estimators, and what their attributes hold beside values."""
 
-    def __init__(self) -> None:
-        self.names: set[str] = set()  # of all that was met
-
     def take_apart(self, value: Any) -> tuple[str, Fields] | None:
         """Return the name and the fields of an object."""
         kind = type(value)
         if kind in _WRITERS:
-            name, write = _WRITERS[kind]
-            return name, write(value)
-        if callable(value) and hasattr(value, "__name__"):  # a class or function stands for itself
-            name = name_of(value)
-            if name is None:
-                raise RefusedError(f"the {kind.__name__} {_full(value)} is not known. {_REMEDY}")
-            return name, {}
-        name = name_of(kind)
+            title, write = _WRITERS[kind]
+            return title, write(value)
+        itself = callable(value) and hasattr(value, "__name__")  # a class or function stands for itself
+        name = name_of(value if itself else kind)
         if name is None:
-            raise RefusedError(f"an object of the class {_full(kind)} is not known. {_REMEDY}")
-        self.names.add(name)
-        if is_in(name, tables.TUPLES):
-            return name, dict(value._asdict())
-        return name, fields_of(value)
+            what = f"the {kind.__name__} {_full(value)}" if itself else f"an object of the class {_full(kind)}"
+            raise RefusedError(f"{what} is not known. {_REMEDY}")
+        if itself:
+            return name, {}
+        return name, dict(value._asdict()) if is_in(name, tables.TUPLES) else fields_of(value)
 
     def put_together(self, name: Any, fields: Fields) -> Any:
         """Return the object of a name and fields, after all checks."""
@@ -62,8 +56,11 @@ class Objects:
             if fields:
                 raise UnreadableError(f"{name} has no fields.")
             return found
-        self.names.add(name)
-        return found(**fields) if is_in(name, tables.TUPLES) else build_estimator(found, name, fields)
+        if is_in(name, tables.TUPLES):
+            return found(**fields)
+        if not (issubclass(found, BaseEstimator) or is_in(name, tables.PLAIN)):
+            raise UnreadableError(f"{name} is no class of estimators.")
+        return build_estimator(found, name, fields)
 
 
 _REMEDY = (

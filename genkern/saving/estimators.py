@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from functools import cached_property
-from types import FunctionType
 from typing import Any
 
 from genkern.data.serialize import RefusedError, UnreadableError
@@ -47,7 +46,7 @@ def build_estimator(cls: type, name: str, fields: dict[str, Any]) -> Any:
             raise UnreadableError(
                 f"{name} has no parameter or fitted attribute {key!r:.80} in the version that is installed here."
             )
-        if isinstance(value, type | FunctionType):
+        if callable(value) and not hasattr(type(value), "get_params"):
             raise UnreadableError(f"the attribute {key!r} of {name} must not be a class or function.")
     own.update(fields)
     if fitted:

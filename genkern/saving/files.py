@@ -93,9 +93,7 @@ def save(estimator: Any, path: Any, *, summary: dict[str, Any] | None = None) ->
     array([0, 1])
     """
     if not isinstance(estimator, BaseEstimator | Value | Representations):
-        raise TypeError(
-            f"genkern.save: expected an estimator, a kernel or a model. Got a {type(estimator).__name__}."
-        )
+        raise TypeError(f"genkern.save: expected an estimator, a kernel or a model. Got a {type(estimator).__name__}.")
     if summary is not None and not (type(summary) is dict and all(type(key) is str for key in summary)):
         raise TypeError(f"genkern.save: 'summary' must be a dict with names for keys. Got {summary!r:.80}.")
     payload = _dumped(estimator, type(estimator).__name__)
@@ -132,12 +130,11 @@ def load(path: Any) -> Any:
         If the file cannot be opened.
     """
     about, payload = _open(path)
-    codec = Objects()
     try:
         if type(about) is not dict or make_key(payload) != about.get("checksum"):
             raise UnreadableError("its description is that of another file.")
         _warn_versions(path, about["versions"])
-        estimator = loads(payload, codec=codec)
+        estimator = loads(payload, codec=Objects())
         if not isinstance(estimator, BaseEstimator | Value | Representations):
             raise UnreadableError(f"it holds a {type(estimator).__name__}, not an estimator, kernel or model.")
         if any(about.get(name) != value for name, value in _about(estimator).items()):
@@ -183,7 +180,7 @@ def describe(path: Any) -> dict[str, Any]:
 
 def _about(estimator: Any) -> dict[str, Any]:
     """Return what can be seen of an estimator: its class, its labels and the alphabet it reads."""
-    labels = None
+    labels: Any = None
     with contextlib.suppress(AttributeError):  # of one that is not fitted, or no classifier
         labels = estimator.classes_
     return {
@@ -223,8 +220,8 @@ def _warn_versions(path: Any, versions: dict[str, str]) -> None:
     here, there = version("scikit-learn"), versions["scikit-learn"]
     if here != there:
         warnings.warn(
-            f"genkern.load: {path} was saved with scikit-learn {there!s:.40}; here is {here}, whose results may differ. "
-            f"Install scikit-learn=={there!s:.40}, or fit and save again.",
+            f"genkern.load: {path} was saved with scikit-learn {there!s:.40}; here is {here}, whose results may "
+            f"differ. Install scikit-learn=={there!s:.40}, or fit and save again.",
             UserWarning,
             stacklevel=3,
         )
@@ -257,11 +254,10 @@ def _dumped(value: Any, root: str) -> bytes:
 
 def _open(path: Any, whole: bool = True) -> tuple[Any, Any]:
     """Return the description of a file, and the bytes of its estimator, or only how many bytes the file has."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with open(handle, "rb") as stream:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise ModelFileError(path, "it is not a file.")
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):  # a pipe would never end
+        raise ModelFileError(path, "it is not a file.")
+    with open(path, "rb") as stream:
         prefix = stream.read(PREFIX.size)
         if prefix[: len(MAGIC)] != MAGIC or len(prefix) < PREFIX.size:
             raise ModelFileError(path, "it is not a file of genkern.save.")

@@ -7,6 +7,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
 
+from sklearn.base import BaseEstimator
+
 import genkern
 from genkern.data.serialize import UnknownClassError
 from genkern.saving import tables
@@ -44,7 +46,7 @@ def register(thing: AnyObject) -> AnyObject:
     >>> saving.save(FunctionTransformer(doubled), getfixture("tmp_path") / "doubled.gk")
     """
     name = getattr(thing, "__qualname__", None)
-    known = isinstance(thing, type) and hasattr(thing, "get_params")
+    known = isinstance(thing, type) and issubclass(thing, BaseEstimator)
     if name is None or not (known or callable(thing)) or (isinstance(thing, type) and not known):
         raise TypeError(
             "saving.register: expected a function or a class of estimators (a subclass of BaseEstimator). "
@@ -65,7 +67,7 @@ def listed() -> dict[str, tuple[str, str]]:
     known = {f"genkern.{name}": ("genkern", name) for name in genkern.__all__ if name[0].isupper()}
     recipes = import_module("genkern.recipes").__all__
     known |= {f"genkern.recipes.{name}": ("genkern.recipes", name) for name in recipes if name[0].isupper()}
-    for table in (tables.ESTIMATORS, tables.SPLITTERS, tables.TUPLES, tables.FUNCTIONS, tables.TYPES):
+    for table in (tables.ESTIMATORS, tables.PLAIN, tables.TUPLES, tables.FUNCTIONS, tables.TYPES):
         known |= {f"{module}.{name}": (module, name) for module, names in table.items() for name in names.split()}
     return known
 

@@ -13,7 +13,7 @@ ESTIMATORS = {
     "genkern.recipes.recipe": "Recipe",
     "genkern.recipes.symbols": "OfObjects",
     "genkern.recipes.text": "WordCounts",
-    "sklearn.calibration": "CalibratedClassifierCV _CalibratedClassifier _SigmoidCalibration",
+    "sklearn.calibration": "CalibratedClassifierCV _SigmoidCalibration",
     "sklearn.compose": "ColumnTransformer TransformedTargetRegressor",
     "sklearn.decomposition": "KernelPCA NMF PCA TruncatedSVD",
     "sklearn.discriminant_analysis": "LinearDiscriminantAnalysis QuadraticDiscriminantAnalysis",
@@ -42,8 +42,9 @@ ESTIMATORS = {
     "sklearn.svm": "LinearSVC LinearSVR NuSVC NuSVR OneClassSVM SVC SVR",
 }
 
-# Built by constructor from the attributes of the same names.
-SPLITTERS = {
+# Not estimators: built by constructor from the attributes of the same names.
+PLAIN = {
+    "sklearn.calibration": "_CalibratedClassifier",
     "sklearn.model_selection": (
         "GroupKFold KFold LeaveOneGroupOut LeaveOneOut LeavePGroupsOut LeavePOut ShuffleSplit StratifiedGroupKFold "
         "StratifiedKFold StratifiedShuffleSplit GroupShuffleSplit TimeSeriesSplit"
@@ -66,5 +67,5 @@ FUNCTIONS = {
 # Types that are parameters, such as dtype=.
 TYPES = {
     "builtins": "bool float int str",
-    "numpy": "bool_ float16 float32 float64 int16 int32 int64 int8 uint16 uint32 uint64 uint8",
+    "numpy": "bool float16 float32 float64 int16 int32 int64 int8 uint16 uint32 uint64 uint8",
 }
