@@ -35,7 +35,8 @@ from genkern.recipes.symbols import symbols
 from genkern.recipes.text import WordCounts, text
 from genkern.validation import check_option
 
-WORDS = 1000  # contexts and symbols of a chain, or words of a spectrum, at most
+WORDS = 1000  # contexts and symbols of a chain, at most
+SPELLED = 4096  # words of a spectrum, at most: so many may an ambiguous one spell
 ORDERS, LENGTHS = range(4, -1, -1), range(5, 0, -1)  # of chains and of words: the largest that is within
 POSITIONS = 1 << 20  # parameters of a chain by position, at most
 
@@ -119,7 +120,7 @@ def _simple(alphabet: Alphabet, random_state: Any) -> dict[str, Any]:
     """Return a Markov chain per class and counts of words, as long as the alphabet allows."""
     order = next((k for k in ORDERS if alphabet.size ** (k + 1) <= WORDS), 0)
     chain = MarkovChainEstimator(order, alphabet=alphabet, backoff=BACKOFF if order else 0.0)
-    k = next((k for k in LENGTHS if alphabet.size**k <= 8 * WORDS), 1)
+    k = next((k for k in LENGTHS if alphabet.size**k <= SPELLED), 1)
     return {
         "plug_in": PlugInClassifier(chain),
         "spectrum_svm": spectrum_svm(k, alphabet=alphabet, random_state=random_state),
