@@ -69,7 +69,7 @@ def candidates(kind: str, X: Any, *, random_state: Any = 0, n_jobs: int | None =
     --------
     >>> from genkern.recipes import candidates
     >>> list(candidates("symbols", ["ACGT", "GATA"]))
-    ['plug_in', 'plug_in_aligned', 'spectrum_svm', 'aligned_symbols', 'symbols']
+    ['plug_in', 'plug_in_aligned', 'spectrum_svm', 'symbols', 'aligned_symbols']
     >>> list(candidates("documents", ["my thesis advisor", "professor of computing"]))
     ['words_svm', 'text']
     """
@@ -108,12 +108,13 @@ def _of_symbols(flat: Flat, alphabet: Alphabet, shared: dict[str, Any]) -> dict[
     if aligned and lengths[0] * alphabet.size**2 <= POSITIONS:
         chain = PositionalChainEstimator(1, alphabet=alphabet, backoff=BACKOFF)
         found = {"plug_in": found["plug_in"], "plug_in_aligned": PlugInClassifier(chain)} | found
+    if not aligned:
+        found["fisher_svm"] = fisher_svm(emission=CategoricalEstimator(alphabet=alphabet), **shared)
+    found["symbols"] = symbols(alphabet, **shared)
     if aligned:
         orders = [k for k in range(4) if lengths[0] * alphabet.size ** (k + 1) <= POSITIONS]
         found["aligned_symbols"] = aligned_symbols(alphabet=alphabet, orders=orders, n_jobs=shared["n_jobs"])
-    else:
-        found["fisher_svm"] = fisher_svm(emission=CategoricalEstimator(alphabet=alphabet), **shared)
-    return found | {"symbols": symbols(alphabet, **shared)}
+    return found
 
 
 def _simple(alphabet: Alphabet, random_state: Any) -> dict[str, Any]:
