@@ -56,18 +56,19 @@ class Stub(ClassifierMixin, BaseEstimator):
     ticks: list[float] = [0.0]  # noqa: RUF012  (one clock for all)
     fits: list[tuple[str, int]] = []  # noqa: RUF012
 
-    def __init__(self, name="stub", cost=1.0, wrong=0.0, raises=None, at=0):
+    def __init__(self, name="stub", cost=1.0, wrong=0.0, raises=None, at=0, fixed=0.0):
         self.name = name
         self.cost = cost
         self.wrong = wrong
         self.raises = raises
         self.at = at
+        self.fixed = fixed
 
     def fit(self, X, y):
         if self.raises is not None and sum(name == self.name for name, _ in self.fits) == self.at:
             raise self.raises
         self.fits.append((self.name, len(X)))
-        self.ticks[0] += self.cost * len(X)
+        self.ticks[0] += self.cost * len(X) + self.fixed
         self.classes_ = np.unique(y)
         return self
 
@@ -197,15 +198,31 @@ def test_budget_that_is_too_short_keeps_the_first_fold(stubs):
 
 
 def test_a_candidate_that_cannot_end_in_time_is_not_begun(stubs):
-    """With many objects, one costly fold would be far too long; a sample of a hundred foretells it."""
-    X, y = X2 * 25, np.tile(Y2, 25)  # 1000 objects, folds of 800
+    """With many objects, one costly fold would be far too long; samples foretell it."""
+    X, y = X2 * 75, np.tile(Y2, 75)  # 3000 objects, folds of 2400
     tried = {"a": Stub("a", wrong=0.1), "b": Stub("b", cost=100.0), "c": Stub("c", wrong=0.05)}
-    auto = AutoClassifier(candidates=tried, budget=25_000).fit(X, y)
-    assert [size for name, size in stubs.fits if name == "b"] == [50, 100]
+    auto = AutoClassifier(candidates=tried, budget=60_000).fit(X, y)
+    assert [size for name, size in stubs.fits if name == "b"] == [50, 50, 100]
     assert auto.results_[1]["status"] == "stopped: budget"
     assert auto.results_[1]["error"] is None
     assert auto.best_name_ == "c"
-    assert stubs.ticks[0] <= 25_000
+    assert stubs.ticks[0] <= 60_000
+
+
+def test_costs_that_do_not_grow_are_not_taken_for_such_that_do(stubs):
+    """A fit of 100 objects takes 600 ticks and one of 2400 not 24 times as many, but 2900."""
+    X, y = X2 * 75, np.tile(Y2, 75)
+    tried = {"a": Stub("a", cost=0.01, wrong=0.1), "b": Stub("b", fixed=500.0)}
+    AutoClassifier(candidates=tried, budget=8_400).fit(X, y)
+    assert [size for name, size in stubs.fits if name == "b"] == [50, 50, 100, 2400, 3000]
+    assert stubs.ticks[0] == pytest.approx(0.01 * 12_000 + 2 * 550 + 600 + 2900 + 3500)
+
+
+def test_a_last_fit_that_is_cheap_is_done_in_any_case(stubs):
+    tried = {"a": Stub("a", cost=0.1), "b": Stub("b", cost=100.0, wrong=0.5)}
+    auto = AutoClassifier(candidates=tried, budget=1000).fit(X2, Y2)
+    assert stubs.fits[-2:] == [("b", 32), ("a", 40)]  # one fold of b took 3200
+    assert auto.refitted_
 
 
 def test_control_c_keeps_the_best_so_far(stubs):
@@ -338,12 +355,33 @@ def test_warnings_of_folds_are_kept_in_the_results():
     assert auto.results_[0]["warnings"] == ["careful"]
 
 
+def test_warnings_about_objects_are_shown_once_and_kept():
+    X = ["my thesis advisor", "my class advisor", "my advisor", "a professor here", "professor of it", ""] * 2
+    with pytest.warns(UserWarning, match="documents are empty") as caught:
+        auto = AutoClassifier("documents", candidates=["words_svm"], cv=2).fit(X, [0, 0, 0, 1, 1, 1] * 2)
+    assert len(caught) == 1
+    assert any("documents are empty" in text for text in auto.results_[0]["warnings"])
+
+
+def test_a_rare_class_does_not_spoil_the_foresight(stubs):
+    X, y = [*X2 * 25, "ca", "cb"], np.append(np.tile(Y2, 25), [2, 2])
+
+    class Three(Stub):
+        def decision_function(self, X):
+            return np.array([[x[0] == letter for letter in "abc"] for x in X], float)
+
+    tried = {"a": Three("a"), "b": Three("b", cost=2.0)}
+    with pytest.warns(UserWarning, match="2 folds"):
+        auto = AutoClassifier(candidates=tried, budget=1e6).fit(X, y)
+    assert names(auto, "done") == ["a", "b"]
+
+
 def test_progress_is_one_line_per_candidate(capsys, stubs):
     AutoClassifier(candidates={"a": Stub("a"), "b": Stub("b", wrong=0.5)}, budget=1000, verbose=1).fit(X2, Y2)
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
-        "AutoClassifier: a done, error 0.0% ± 0.0%, 160.0 s; 1 candidates to go, 840 s left",
-        "AutoClassifier: b done, error 50.0% ± 0.0%, 160.0 s; 0 candidates to go, 680 s left",
+        "AutoClassifier: a done, error 0.0% ± 0.0%, 160.0 s; 1 to go, 840 s left",
+        "AutoClassifier: b done, error 50.0% ± 0.0%, 160.0 s; 0 to go, 680 s left",
     ]
 
 
@@ -351,7 +389,7 @@ def test_candidates_of_each_kind():
     rng = np.random.default_rng(0)
     dna = ["".join(rng.choice(list("ACGT"), 30)) for _ in range(5)]
     aligned = candidates("symbols", dna)
-    assert list(aligned) == ["plug_in", "plug_in_aligned", "spectrum_svm", "aligned_symbols", "symbols"]
+    assert list(aligned) == ["plug_in", "plug_in_aligned", "spectrum_svm", "symbols", "aligned_symbols"]
     assert aligned["symbols"].named_steps["kernels"].transformer_list[-1][0] == "odds"  # of DNA
     assert list(candidates("symbols", [*dna, "ACG"])) == ["plug_in", "spectrum_svm", "fisher_svm", "symbols"]
     assert list(candidates("series", [])) == ["plug_in", "fisher_svm", "series"]

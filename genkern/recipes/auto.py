@@ -24,10 +24,10 @@ from genkern.preprocess.cross_fit import fold_numbers
 from genkern.recipes import race
 from genkern.recipes.candidates import candidates as candidates_of
 from genkern.recipes.text import check_documents
-from genkern.validation import Floats, check_int, check_option, one_warning_each, remember_width
+from genkern.validation import Floats, check_int, check_option, remember_width
 
 WHO = "AutoClassifier"
-SLACK = 0.05  # of the budget by which the last fit may exceed it
+SLACK = 0.05  # of the budget that the last fit may take in any case
 
 
 class AutoClassifier(ClassifierMixin, BaseEstimator):
@@ -87,11 +87,12 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
     recipe gains. A candidate that was stopped is compared with the best before it on the folds that both have.
 
     **The budget.** Candidates run one after the other, and before each fold it is asked whether the fold, as long as
-    the mean of the finished ones, and a fit of the best to all objects will end in time. Before its first fold, a
-    candidate is tried on a sample of a hundred, where there are four times as many. The first fold of the first
-    candidate is always run, and a fold that has begun is finished, so the budget may be exceeded by one. If the last
-    fit would then take too long, the model of the first fold is kept, with a warning. Ctrl-C keeps the model of the
-    first fold of the best so far at once; before any fold is finished it ends the fit as usual.
+    the mean of the finished ones, and a fit of the best to all objects will end in time. Where a fold has two thousand
+    objects to learn from, a candidate is first tried on samples of fifty and a hundred. The first fold of the first
+    candidate is always run, and a fit that has begun is finished, so the budget may be exceeded by one. If the last
+    fit would then take too long (more than is left, and than a twentieth of the budget), the model of the first fold is
+    kept, with a warning. Ctrl-C keeps the model of the first fold of the best so far at once; before any fold is
+    finished it ends the fit as usual.
 
     **Groups.** Folds keep groups whole. So does a recipe's own choice of a penalty, but the out-of-fold log-odds of
     ``aligned_symbols`` and ``symbols`` are made within the training part without regard to them.
@@ -152,25 +153,23 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
             )
         budget = race.seconds_of(self.budget, WHO)
         runs = race.Race(budget, self.verbose)
-        with one_warning_each():
-            remember_width(self, X, reset=True)
-            labels = check_labels(y, WHO)
+        remember_width(self, X, reset=True)
+        labels = check_labels(y, WHO)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the objects, of which the fits warn
             self.kind_ = self._check_objects(X)
-            check_consistent_length(range(_num_samples(X)), labels)
-            self.classes_, codes = np.unique(labels, return_inverse=True)
-            if len(self.classes_) < 2:
-                raise ValueError(
-                    f"{WHO} needs objects of at least 2 classes. Got one class only: {self.classes_[0]!r}."
-                )
-            seed = self._seed()
-            members = None if groups is None else column_or_1d(groups)
-            folds = self._folds(labels, codes, members, seed)
-            tried = self._candidates(X, seed)
-            best = runs.run(tried, race.Task(X, labels, codes, members, folds))
-            self.results_ = [entry.result() for entry in runs.entries]
-            self.best_name_ = best.name
-            self._calibrate(best, codes, folds)
-            self._finish(runs, best, budget)
+        check_consistent_length(range(_num_samples(X)), labels)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"{WHO} needs objects of at least 2 classes. Got one class only: {self.classes_[0]!r}.")
+        seed = self._seed()
+        members = None if groups is None else column_or_1d(groups)
+        folds = self._folds(labels, codes, members, seed)
+        best = runs.run(self._candidates(X, seed), race.Task(X, labels, codes, members, folds))
+        self.results_ = [entry.result() for entry in runs.entries]
+        self.best_name_ = best.name
+        self._calibrate(best, codes, folds)
+        self._finish(runs, best, budget)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -292,7 +291,7 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         why = "Ctrl-C" if runs.interrupted else "budget"
         self.refitted_ = False
         slack = SLACK * budget if np.isfinite(budget) else 0.0
-        if not runs.interrupted and runs.refit_seconds(best) <= runs.left + slack:
+        if not runs.interrupted and runs.refit_seconds(best) <= max(runs.left, slack):
             try:
                 self.best_estimator_ = runs.refit(best)
                 self.refitted_ = True

@@ -35,7 +35,8 @@ from genkern.recipes.symbols import symbols
 from genkern.recipes.text import WordCounts, text
 from genkern.validation import check_option
 
-WORDS = 1000  # contexts and symbols of a chain, or words of a spectrum, at most
+WORDS = 1000  # contexts and symbols of a chain, at most
+SPELLED = 4096  # words of a spectrum, at most: so many may an ambiguous one spell
 ORDERS, LENGTHS = range(4, -1, -1), range(5, 0, -1)  # of chains and of words: the largest that is within
 POSITIONS = 1 << 20  # parameters of a chain by position, at most
 
@@ -68,7 +69,7 @@ def candidates(kind: str, X: Any, *, random_state: Any = 0, n_jobs: int | None =
     --------
     >>> from genkern.recipes import candidates
     >>> list(candidates("symbols", ["ACGT", "GATA"]))
-    ['plug_in', 'plug_in_aligned', 'spectrum_svm', 'aligned_symbols', 'symbols']
+    ['plug_in', 'plug_in_aligned', 'spectrum_svm', 'symbols', 'aligned_symbols']
     >>> list(candidates("documents", ["my thesis advisor", "professor of computing"]))
     ['words_svm', 'text']
     """
@@ -107,19 +108,20 @@ def _of_symbols(flat: Flat, alphabet: Alphabet, shared: dict[str, Any]) -> dict[
     if aligned and lengths[0] * alphabet.size**2 <= POSITIONS:
         chain = PositionalChainEstimator(1, alphabet=alphabet, backoff=BACKOFF)
         found = {"plug_in": found["plug_in"], "plug_in_aligned": PlugInClassifier(chain)} | found
+    if not aligned:
+        found["fisher_svm"] = fisher_svm(emission=CategoricalEstimator(alphabet=alphabet), **shared)
+    found["symbols"] = symbols(alphabet, **shared)
     if aligned:
         orders = [k for k in range(4) if lengths[0] * alphabet.size ** (k + 1) <= POSITIONS]
         found["aligned_symbols"] = aligned_symbols(alphabet=alphabet, orders=orders, n_jobs=shared["n_jobs"])
-    else:
-        found["fisher_svm"] = fisher_svm(emission=CategoricalEstimator(alphabet=alphabet), **shared)
-    return found | {"symbols": symbols(alphabet, **shared)}
+    return found
 
 
 def _simple(alphabet: Alphabet, random_state: Any) -> dict[str, Any]:
     """Return a Markov chain per class and counts of words, as long as the alphabet allows."""
     order = next((k for k in ORDERS if alphabet.size ** (k + 1) <= WORDS), 0)
     chain = MarkovChainEstimator(order, alphabet=alphabet, backoff=BACKOFF if order else 0.0)
-    k = next((k for k in LENGTHS if alphabet.size**k <= 8 * WORDS), 1)
+    k = next((k for k in LENGTHS if alphabet.size**k <= SPELLED), 1)
     return {
         "plug_in": PlugInClassifier(chain),
         "spectrum_svm": spectrum_svm(k, alphabet=alphabet, random_state=random_state),

@@ -25,7 +25,8 @@ from genkern.validation import Floats
 Ints = NDArray[np.int64]
 clock: Callable[[], float] = time.perf_counter
 UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-SAMPLE = 100  # objects on which a costly candidate is tried first, where there are four times as many
+SAMPLE = 50  # objects, and twice as many, on which a candidate is tried first,
+MANY = 2000  # where a fold has so many
 
 
 class Task(NamedTuple):
@@ -216,29 +217,34 @@ class Race:
         if np.isinf(self.deadline) or best is None:
             return True
         if entry.errors:
-            next_fold = float(np.mean(entry.fit_seconds) + np.mean(entry.predict_seconds))
+            next_fold, own = (
+                float(np.mean(entry.fit_seconds) + np.mean(entry.predict_seconds)),
+                self.refit_seconds(entry),
+            )
         else:
             next_fold = self._foreseen(entry)
-        return next_fold + max(self.refit_seconds(best), self.refit_seconds(entry)) <= self.left
+            own = next_fold * self.task.n_folds / (self.task.n_folds - 1)
+        return next_fold + max(self.refit_seconds(best), own) <= self.left
 
     def _foreseen(self, entry: Entry) -> float:
-        """Return at least how long the first fit takes, from one to a small sample, 0 where that is not worth it."""
+        """Return how long the first fit may take, by a line through fits of small samples; 0 where objects are few."""
         rows = np.flatnonzero(self.task.folds != 0)
-        if len(rows) < 4 * SAMPLE or self.task.n_classes > SAMPLE // 5:
+        if len(rows) < MANY or self.task.n_classes > SAMPLE // 5:
             return 0.0
-        for count in (SAMPLE // 2, SAMPLE):  # the first one compiles
-            some = train_test_split(rows, train_size=count, stratify=self.task.codes[rows], random_state=0)[0]
+        took = []
+        for count in (SAMPLE, SAMPLE, 2 * SAMPLE):  # the first one compiles
             begin = clock()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
+                    some = train_test_split(rows, train_size=count, stratify=self.task.codes[rows], random_state=0)[0]
                     fit_candidate(entry.estimator, *self.task.part(some))
                 except Exception:
                     return 0.0  # too small a sample, perhaps: the fold will tell
-            seconds = clock() - begin
-            if seconds > self.left:
+            took.append(clock() - begin)
+            if took[-1] > self.left:
                 return np.inf
-        return seconds * len(rows) / SAMPLE
+        return took[-1] + max(took[-1] - took[-2], 0.0) * (len(rows) / SAMPLE - 2)
 
     def _fold(self, entry: Entry, fold: int) -> None:
         """Fit without a fold, and decide about its objects."""
@@ -264,7 +270,7 @@ class Race:
             error = "" if result["error"] is None else f", error {result['error']:.1%} ± {result['spread']:.1%}"
             took = f"{result['fit_seconds'] + result['predict_seconds']:.1f} s"
             left = "" if np.isinf(self.deadline) else f", {max(self.left, 0.0):.0f} s left"
-            report(f"AutoClassifier: {entry.name} {entry.status}{error}, {took}; {to_go} candidates to go{left}")
+            report(f"AutoClassifier: {entry.name} {entry.status}{error}, {took}; {to_go} to go{left}")
 
 
 @contextmanager
