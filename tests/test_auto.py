@@ -393,7 +393,7 @@ def test_candidates_of_each_kind():
     assert aligned["symbols"].named_steps["kernels"].transformer_list[-1][0] == "odds"  # of DNA
     assert list(candidates("symbols", [*dna, "ACG"])) == ["plug_in", "spectrum_svm", "fisher_svm", "symbols"]
     assert list(candidates("series", [])) == ["plug_in", "fisher_svm", "series"]
-    assert list(candidates("points", [])) == ["plug_in", "product_svm", "fisher_vectors"]
+    assert list(candidates("points", [])) == ["plug_in", "product_svm", "points"]
     assert list(candidates("documents", [])) == ["words_svm", "text"]
     squares = ["0" * n + "2" * n + "4" * n + "6" * n for n in (3, 4, 5)]
     assert list(candidates("codes", squares)) == ["plug_in", "spectrum_svm", "contours"]
@@ -415,7 +415,7 @@ def test_sets_of_points():
     y = np.arange(30) % 3
     X = [rng.standard_normal((12, 2)) * [1, 1 + 2 * c] + c for c in y]
     auto = AutoClassifier("points", cv=3).fit(X, y)
-    assert names(auto, "done") == ["plug_in", "product_svm", "fisher_vectors"]
+    assert names(auto, "done") == ["plug_in", "product_svm", "points"]
     assert auto.score(X, y) > 0.8
     shuffled = [x[rng.permutation(len(x))] for x in X]
     np.testing.assert_allclose(auto.predict_proba(shuffled), auto.predict_proba(X), atol=1e-9)

@@ -72,9 +72,8 @@ def test_help_of_every_command_is_light(name: str) -> None:
 
 
 def test_lists_of_options_are_those_of_the_library() -> None:
-    from genkern.io.options import Options
-
     from genkern.data import kinds
+    from genkern.io.options import Options
     from genkern.recipes import similarity
 
     assert set(KINDS) == set(kinds.KINDS)

@@ -14,22 +14,21 @@ from genkern.data.alphabets import Alphabet, as_alphabet, infer_flat
 from genkern.data.flatten import Flat, flatten_symbols
 from genkern.data.kinds import KINDS, biological, n_directions
 from genkern.data.objects import Packed
-from genkern.features.fisher import FisherScore
 from genkern.features.fit_each import FitEach
 from genkern.kernels import ProbabilityProduct
 from genkern.kernels.gram import Gram
-from genkern.learn import KernelRidgeClassifierCV, PlugInClassifier
+from genkern.learn import PlugInClassifier
 from genkern.models.families.categorical import CategoricalEstimator
 from genkern.models.families.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm.estimator import HMMEstimator
 from genkern.models.markov.estimator import MarkovChainEstimator, PositionalChainEstimator
 from genkern.models.mixture.estimator import MixtureEstimator
-from genkern.preprocess.block_normalizer import BlockNormalizer
 from genkern.preprocess.maps import PowerMap
 from genkern.preprocess.scaling import ScaleSeries
 from genkern.recipes.aligned import BACKOFF, aligned_symbols
+from genkern.recipes.points import points
 from genkern.recipes.recipe import Recipe
-from genkern.recipes.series import BLOCKS, STEPS, contours, series
+from genkern.recipes.series import STEPS, contours, series
 from genkern.recipes.svm import ITERATIONS, fisher_svm, spectrum_svm
 from genkern.recipes.symbols import symbols
 from genkern.recipes.text import WordCounts, text
@@ -140,23 +139,16 @@ def _of_series(shared: dict[str, Any]) -> dict[str, Any]:
 
 def _of_points(shared: dict[str, Any]) -> dict[str, Any]:
     """Return the recipes for sets of points: a mixture per class, a Gaussian per set, Fisher vectors of a mixture."""
-    seed, n_jobs = shared["random_state"], shared["n_jobs"]
-    gaussian = GaussianEstimator(min_covar=1e-2)
-    limits = {"max_iter": STEPS, "tol": 0, "random_state": seed}
-    few, many = (MixtureEstimator(count, gaussian, **limits) for count in (4, 32))
-    each = FitEach(GaussianEstimator("full", min_covar=0.1), n_jobs=n_jobs)
-    kernel = Gram(ProbabilityProduct(0.5).normalized(), n_jobs=n_jobs)
-    vectors = BlockNormalizer(FisherScore(many, "diagonal", length_norm="length", blocks=BLOCKS, n_jobs=n_jobs))
-    parts = {
-        "plug_in": [("classifier", PlugInClassifier(few))],
-        "product_svm": [
-            ("models", each),
-            ("gram", kernel),
-            ("svm", OneVsRestClassifier(SVC(kernel="precomputed", C=10.0))),
-        ],
-        "fisher_vectors": [("vectors", vectors), ("ridge", KernelRidgeClassifierCV(kernel="linear"))],
+    limits = {"max_iter": STEPS, "tol": 0, "random_state": shared["random_state"]}
+    mixture = MixtureEstimator(4, GaussianEstimator(min_covar=1e-2), **limits)
+    each = FitEach(GaussianEstimator("full", min_covar=0.1), n_jobs=shared["n_jobs"])
+    kernel = Gram(ProbabilityProduct(0.5).normalized(), n_jobs=shared["n_jobs"])
+    svm = OneVsRestClassifier(SVC(kernel="precomputed", C=10.0))
+    return {
+        "plug_in": Recipe([("scale", ScaleSeries()), ("classifier", PlugInClassifier(mixture))]),
+        "product_svm": Recipe([("scale", ScaleSeries()), ("models", each), ("gram", kernel), ("svm", svm)]),
+        "points": points(**shared),
     }
-    return {name: Recipe([("scale", ScaleSeries()), *steps]) for name, steps in parts.items()}
 
 
 def _words_svm(random_state: Any) -> Pipeline:
