@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -264,3 +265,31 @@ def test_binary_files_are_refused(tmp_path: Path) -> None:
     path.write_bytes(b">a\n" + bytes(1000))
     with pytest.raises(ReadError, match="binary"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    ("missing", "name", "extra"), [("zstandard", "a.fa.zst", "bio"), ("narwhals", "a.parquet", "tables")]
+)
+def test_missing_packages_are_named_with_their_extra(
+    missing: str, name: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(Dataset(["ACGT"], kind="symbols"), tmp_path / name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ImportError, match=rf'pip install "genkern\[{extra}\]"'):
+        read(tmp_path / name)
+
+
+def test_gzip_reads_the_same_without_the_faster_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(Dataset(["ACGT", "GG"], kind="symbols"), tmp_path / "a.fa.gz")
+    monkeypatch.setitem(sys.modules, "isal", None)
+    assert read(tmp_path / "a.fa.gz").X == ["ACGT", "GG"]
+    (tmp_path / "b.fa.gz").write_bytes((tmp_path / "a.fa.gz").read_bytes()[:-9])
+    with pytest.raises(ReadError, match="cut off"):
+        read(tmp_path / "b.fa.gz")
+
+
+def test_files_that_are_not_compressed_as_named_are_read_and_noted(tmp_path: Path) -> None:
+    (tmp_path / "a.fa.gz").write_text(">a\nACGT\n")
+    data = read(tmp_path / "a.fa.gz")
+    assert data.X == ["ACGT"]
+    assert list(data.meta["rules"]) == ["not compressed, although its name ends in .gz"]

@@ -240,6 +240,7 @@ def test_stockholm_alignments(tmp_path: Path) -> None:
     for wrong, message in [
         (text.replace("b  I.", "b  I"), "line 6: expected rows of one length"),
         (text.replace("//\n", ""), "cut off"),
+        (text.replace("//\n", "") + text, "line 11: expected '//' after the alignment of line 1"),
         (text.replace("a  IP", "a"), "line 9: expected a name and a row"),
         (text.removeprefix("# STOCKHOLM 1.0\n"), "line 1: expected the line '# STOCKHOLM"),
     ]:

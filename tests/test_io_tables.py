@@ -65,6 +65,7 @@ def test_long_tables(tmp_path: Path) -> None:
         (LONG.replace("1e-3", "1,5"), "line 3: expected 5 fields. Got 6"),
         (LONG.replace("1e-3", "abc"), "line 3: expected a number. Got 'abc' in column 'v'"),
         (LONG.replace("1e-3", "inf"), "line 3: expected a finite number"),
+        (LONG.replace("b,2,y,2,1", "b,2_0,y,2,1"), "line 5: expected a time. Got '2_0'"),
         (LONG.replace("b,2,y,2,1", "b,,y,2,1"), "line 5: expected a time"),
         (LONG.replace("b,2,y,2,1", "b,2,,2,1"), "line 5: expected a label.*label=False"),
         (LONG.replace("b,2,y,2,1", ",2,y,2,1"), "line 5: expected a id"),
@@ -101,7 +102,9 @@ def test_wide_tables(tmp_path: Path) -> None:
     assert (letters.X, letters.kind) == (["AC", "GT"], "symbols")
     index = read(file(tmp_path, ",t1,t2\n0,1,2\n1,3,4\n", "e.csv"))
     same(index.X, [np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]])])
-    assert rules(index) == {"first column without a name, left out": 1}
+    assert rules(index) == {"first column without a name, which counts rows, left out": 1}
+    with pytest.raises(ReadError, match="a name for each column"):
+        read(file(tmp_path, ",t1,t2\n5,1,2\n7,3,4\n", "f.csv"))
 
 
 @pytest.mark.parametrize(("text", "options", "kind"), TEXTS)
@@ -152,6 +155,7 @@ def test_json_lines(tmp_path: Path) -> None:
         ('{"series": [[1]]}\n{"series": [[1, 2]]}\n', "line 2: expected 1 channels"),
         ('{"series": [[1e999]]}\n', "line 1: .*infinite"),
         ("[" * 100_000, "line 1"),
+        ('{"label": 1, "text": "a"}\n{"label": "1", "text": "b"}\n', "line 2: expected labels of one type"),
     ]:
         with pytest.raises(ReadError, match=message):
             read(file(tmp_path, text, "d.jsonl"))

@@ -136,7 +136,10 @@ def stockholm_records(source: Source) -> Iterator[Records]:
     opened = 0
     for number, line in source.lines():
         text = line.strip()
-        if text.startswith("# STOCKHOLM") and not opened:
+        if text.startswith("# STOCKHOLM"):
+            if opened:
+                remedy = "End each alignment with a line '//'."
+                raise source.error(number, f"'//' after the alignment of line {opened}", quoted(line), remedy)
             opened = number
         elif not text or (text.startswith("#") and (opened or not text.startswith("#="))):
             words = text.split(None, 2)

@@ -92,7 +92,7 @@ def times(cells: Sequence[Any], where: Where) -> Floats:
     zones: set[bool | None] = set()
     for k, cell in enumerate(cells):
         try:
-            values[k] = float(cell)
+            values[k] = float(str(cell).replace("_", "?") if isinstance(cell, str) else cell)
         except (TypeError, ValueError, OverflowError):
             try:
                 date = cell if isinstance(cell, datetime) else datetime.fromisoformat(str(cell).strip())

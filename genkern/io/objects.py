@@ -35,8 +35,9 @@ def _labels(table: Table, column: str | None, role: str) -> NDArray[Any] | None:
             if cell is None or (isinstance(cell, str) and not cell.strip()) or isinstance(cell, list | dict):
                 remedy = f"Fill it, remove the row, or read without by {role}=False."
                 raise table.error(row, f"a {role}", quoted("" if cell is None else cell), remedy, column)
-        if len({isinstance(cell, str) for cell in cells}) > 1:
-            cells = [str(cell) for cell in cells]
+            if isinstance(cell, str) != isinstance(cells[0], str) or cell != cell:
+                came = f"{quoted(cell)} after {quoted(cells[0])}, of another type"
+                raise table.error(row, f"{role}s of one type", came, "Write all as text, or all as numbers.", column)
     elif cells.dtype.kind == "f" and np.isnan(cells).any():
         raise table.error(int(np.argmax(np.isnan(cells))), f"a {role}", "NaN", f"Fill it, or {role}=False.", column)
     return np.array(cells)

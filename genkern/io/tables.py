@@ -127,12 +127,18 @@ def _csv(source: Source, options: Options, batch: int | None) -> Iterator[Table]
         )
 
 
-def _without_count(table: Table, note: bool) -> Table:
-    """Return the table without a first column that has no name, as an index of pandas has none."""
+def _without_count(table: Table, first: bool) -> Table:
+    """Return the table without a first column that has no name and counts rows, as an index of pandas does."""
     if "" not in table.columns:
         return table
-    if note:
-        table.source.notes.add("first column without a name, left out", 1, f"{table.source.name}, line 1")
+    cells = table.columns[""]
+    start = int(cells[0]) if cells[0].isdecimal() else -1
+    if start < 0 or (first and start > 1) or cells != [str(k) for k in range(start, start + len(cells))]:
+        raise table.source.error(1, "a name for each column", "none for the first", "Mend the header.")
+    if first:
+        table.source.notes.add(
+            "first column without a name, which counts rows, left out", 1, f"{table.source.name}, line 1"
+        )
     return table._replace(columns={name: cells for name, cells in table.columns.items() if name})
 
 
