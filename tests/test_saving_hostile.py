@@ -58,7 +58,7 @@ def run_attacks(folder, seed, count):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["spectrum_svm", "functions"])
+@pytest.mark.parametrize("name", ["spectrum_svm", "SVC"])
 def test_code_planted_in_every_field_does_not_run(name, tmp_path):
     saved(name, tmp_path)
     assert "'refused'" in run_attacks(tmp_path, 0, 0)
@@ -68,7 +68,7 @@ def test_code_planted_in_every_field_does_not_run(name, tmp_path):
 def test_changed_files_are_refused_or_answer_without_a_crash(tmp_path):
     for name in ("SVC", "SVC, sparse", "neighbours by a tree", "text", "spectrum_svm", "product_svm"):
         saved(name, tmp_path)
-    said = run_attacks(tmp_path, 1, 40)
+    said = run_attacks(tmp_path, 1, 25)
     assert said.count("'refused'") == 6
 
 

@@ -57,7 +57,15 @@ class ModelFileError(UnreadableError):
 
 
 class FormatError(ModelFileError):
-    """A file in a format that this version does not know."""
+    """A file in a format that this version does not know.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    reason : str
+        Which format it is of.
+    """
 
 
 def save(estimator: Any, path: Any, *, summary: dict[str, Any] | None = None) -> None:
@@ -85,11 +93,13 @@ def save(estimator: Any, path: Any, *, summary: dict[str, Any] | None = None) ->
 
     Examples
     --------
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> from genkern import load, recipes, save
     >>> X, y = ["aaab", "aabaa", "abaa", "bbab", "bbb", "babb"], [0, 0, 0, 1, 1, 1]
-    >>> path = getfixture("tmp_path") / "words.gk"
-    >>> save(recipes.spectrum_svm(k=1).fit(X, y), path)
-    >>> load(path).predict(["aaa", "abbb"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(recipes.spectrum_svm(k=1).fit(X, y), Path(folder) / "words.gk")
+    ...     load(Path(folder) / "words.gk").predict(["aaa", "abbb"])
     array([0, 1])
     """
     if not isinstance(estimator, BaseEstimator | Value | Representations):
