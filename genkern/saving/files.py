@@ -37,6 +37,7 @@ from genkern.saving.registry import name_of
 MAGIC = b"\x89genkern"
 FORMAT = 1  # a file of every format that was ever written is kept in the tests
 PREFIX = struct.Struct("<8sIQ")
+DESCRIBED = ("class", "labels", "alphabet", "versions", "saved", "summary")
 PACKAGES = ("genkern", "numpy", "scikit-learn", "scipy")
 
 
@@ -181,8 +182,7 @@ def describe(path: Any) -> dict[str, Any]:
     about, rest = _open(path, whole=False)
     if type(about) is not dict:
         raise ModelFileError(path, "its description is not one.")
-    about.pop("checksum", None)
-    return {"format": FORMAT, **about, "bytes": rest}
+    return {"format": FORMAT, **{name: about.get(name) for name in DESCRIBED}, "bytes": rest}
 
 
 # --- what a description says
