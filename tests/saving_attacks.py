@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import parallel_config
 
 from genkern.data.digests import make_key
 from genkern.data.serialize import MAGIC, UnreadableError, _checksum, dumps, loads
@@ -279,7 +280,8 @@ def main(folder: str, seed: str, count: str) -> None:
         tree = parse(parts_of(path)[1])
         rng = np.random.default_rng(int(seed))
         trees = (changed(tree, rng) for _ in range(int(count))) if int(count) else planted(tree, canary)
-        found = attack(path, trees, canary)
+        with parallel_config(backend="threading"):  # processes take long to start
+            found = attack(path, trees, canary)
         sys.stdout.write(f"{path.stem} {dict(found)}\n")
         sys.stdout.flush()
         assert "planted" not in sys.modules

@@ -11,7 +11,7 @@ from genkern.data.serialize import RefusedError, UnreadableError
 from genkern.saving.checks import CHECKS, DERIVED, REBUILT
 
 FITTED = re.compile(r"_?[A-Za-z][A-Za-z0-9_]*")
-MOST_JOBS = 1024
+MOST_JOBS = 256
 
 
 def fields_of(estimator: Any) -> dict[str, Any]:

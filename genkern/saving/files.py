@@ -37,6 +37,7 @@ from genkern.saving.registry import name_of
 MAGIC = b"\x89genkern"
 FORMAT = 1  # a file of every format that was ever written is kept in the tests
 PREFIX = struct.Struct("<8sIQ")
+DESCRIBED = ("class", "labels", "alphabet", "versions", "saved", "summary")
 PACKAGES = ("genkern", "numpy", "scikit-learn", "scipy")
 
 
@@ -57,7 +58,15 @@ class ModelFileError(UnreadableError):
 
 
 class FormatError(ModelFileError):
-    """A file in a format that this version does not know."""
+    """A file in a format that this version does not know.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    reason : str
+        Which format it is of.
+    """
 
 
 def save(estimator: Any, path: Any, *, summary: dict[str, Any] | None = None) -> None:
@@ -85,11 +94,13 @@ def save(estimator: Any, path: Any, *, summary: dict[str, Any] | None = None) ->
 
     Examples
     --------
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> from genkern import load, recipes, save
     >>> X, y = ["aaab", "aabaa", "abaa", "bbab", "bbb", "babb"], [0, 0, 0, 1, 1, 1]
-    >>> path = getfixture("tmp_path") / "words.gk"
-    >>> save(recipes.spectrum_svm(k=1).fit(X, y), path)
-    >>> load(path).predict(["aaa", "abbb"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(recipes.spectrum_svm(k=1).fit(X, y), Path(folder) / "words.gk")
+    ...     load(Path(folder) / "words.gk").predict(["aaa", "abbb"])
     array([0, 1])
     """
     if not isinstance(estimator, BaseEstimator | Value | Representations):
@@ -171,8 +182,7 @@ def describe(path: Any) -> dict[str, Any]:
     about, rest = _open(path, whole=False)
     if type(about) is not dict:
         raise ModelFileError(path, "its description is not one.")
-    about.pop("checksum", None)
-    return {"format": FORMAT, **about, "bytes": rest}
+    return {"format": FORMAT, **{name: about.get(name) for name in DESCRIBED}, "bytes": rest}
 
 
 # --- what a description says

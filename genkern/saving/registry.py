@@ -38,12 +38,10 @@ def register(thing: AnyObject) -> AnyObject:
 
     Examples
     --------
-    >>> from sklearn.preprocessing import FunctionTransformer
     >>> from genkern import saving
     >>> @saving.register
     ... def doubled(X):
     ...     return 2 * X
-    >>> saving.save(FunctionTransformer(doubled), getfixture("tmp_path") / "doubled.gk")
     """
     name = getattr(thing, "__qualname__", None)
     known = isinstance(thing, type) and issubclass(thing, BaseEstimator)
