@@ -1,4 +1,4 @@
-"""Argument checks with one error grammar: who, what was expected, what came, what to do."""
+"""Argument checks with one form of error messages: the caller, what was expected, what was given, the remedy."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Code = TypeVar("Code")
+Made = TypeVar("Made")
 
 RENORMALISE = 1e-12  # rows of probabilities closer to one than this are kept to the last bit
 REFUSE = 1e-6  # rows further from one than this are an error, not a rounding
@@ -22,29 +23,32 @@ LARGEST = (
     1e75  # of numbers in data: fourth powers, as in the information about a variance, stay in the range of float64
 )
 
-_said: ContextVar[set[Hashable] | None] = ContextVar("_said", default=None)  # what the call under way has warned of
+_said: ContextVar[set[Hashable] | None] = ContextVar("_said", default=None)  # warnings of the current call
 _saying = Lock()
 _encoded: ContextVar[list[Any] | None] = ContextVar("_encoded", default=None)  # the last objects that it has encoded
 ENCODED = 2  # lists of objects that are remembered: what came in, and what a step has made of it
+_made: ContextVar[list[Any] | None] = ContextVar("_made", default=None)  # what steps have made of objects, with sizes
+MADE = 1 << 28  # bytes of it that are remembered
 
 
 @contextmanager
 def one_warning_each() -> Iterator[None]:
-    """Let `warn` say a thing once inside, in this thread and those that `carried` work goes to; see `encoded_once` too.
+    """Make `warn` give each warning once inside, also in threads of `carried` work; see also `encoded_once`.
 
-    scikit-learn's loops make Python forget its own list.
+    scikit-learn's loops make Python forget its own list. See `made_once`, too.
     """
-    tokens = (_said.set(set()), _encoded.set([])) if _said.get() is None else None
+    tokens = (_said.set(set()), _encoded.set([]), _made.set([])) if _said.get() is None else None
     try:
         yield
     finally:
         if tokens is not None:
             _said.reset(tokens[0])
             _encoded.reset(tokens[1])
+            _made.reset(tokens[2])
 
 
 def encoded_once(X: Any, setting: Hashable, encode: Callable[[], Code], spelt: Callable[[Any], Hashable]) -> Code:
-    """Return what objects are encoded to, which the call under way (`one_warning_each`) does once for X itself.
+    """Return the encoded objects, computed once for the same X within a call (`one_warning_each`).
 
     ``spelt`` returns the setting, with all that was left open, that gives the same.
     """
@@ -62,20 +66,45 @@ def encoded_once(X: Any, setting: Hashable, encode: Callable[[], Code], spelt: C
 
 
 def remember_encoded(X: Any, settings: Iterable[Hashable], packed: Any) -> None:
-    """Let `encoded_once` know, in the call under way, what objects are encoded to."""
+    """Store the encoding of objects for `encoded_once` within the current call."""
     known = _encoded.get()
     if known is not None:
         known[:] = [*known[1 - ENCODED :], (X, tuple(settings), packed)]
 
 
+def encodings_of(X: Any) -> list[tuple[Any, Any]]:
+    """Return the settings and the outcome of every encoding of X itself that `encoded_once` remembers."""
+    return [(settings, packed) for given, settings, packed in list(_encoded.get() or ()) if given is X]
+
+
+def made_once(X: Any, setting: Hashable, make: Callable[[], Made], size: Callable[[Made], int]) -> Made:
+    """Return what a step makes of objects, which the call under way does once for X itself and a setting.
+
+    What is above the limit, by its size in bytes, is made again whenever it is asked for.
+    """
+    known, found = _made.get(), made_of(X, setting)
+    if known is None or found is not None:
+        return make() if found is None else cast(Made, found)
+    made = make()
+    held = size(made)
+    if held + sum(entry[3] for entry in list(known)) <= MADE:
+        known.append((X, setting, made, held))
+    return made
+
+
+def made_of(X: Any, setting: Hashable) -> Any:
+    """Return what `made_once` remembers, else None."""
+    return next((made for given, own, made, _ in list(_made.get() or ()) if given is X and own == setting), None)
+
+
 def carried(work: Callable[..., Any]) -> Callable[..., Any]:
-    """Return work that another thread does as part of the call under way."""
+    """Return work for another thread as part of the current call."""
     context = copy_context()
     return lambda *args: context.run(work, *args)
 
 
 def warn(text: str, category: type[Warning], things: Iterable[Hashable], stacklevel: int = 2) -> None:
-    """Warn, unless the call under way (`one_warning_each`) has warned of all these things before."""
+    """Warn, unless the current call (`one_warning_each`) has given all these warnings before."""
     said, new = _said.get(), set(things)
     if said is not None:
         with _saying:
@@ -113,7 +142,7 @@ def check_sizes(table: Any, who: str) -> Any:
 
 
 def too_large(value: float, column: int, largest: float = LARGEST) -> str:
-    """Return the words for a number in data that is infinite, or too large to compute with."""
+    """Return the error message for a number in data that is infinite, or too large."""
     if np.isinf(value):
         return f"is {value}; expected finite numbers, not inf. Replace it by NaN if it is missing."
     return (
@@ -123,7 +152,7 @@ def too_large(value: float, column: int, largest: float = LARGEST) -> str:
 
 
 def check_probabilities(value: ArrayLike, name: str, who: str, shape: tuple[int, ...] | None = None) -> Floats:
-    """Return an array whose last axis holds distributions; tiny rounding is mended, anything else refused."""
+    """Return an array whose last axis holds distributions; rounding errors are corrected, anything else is refused."""
     array = check_array(value, name, who, shape=shape)
     if array.ndim == 0 or array.shape[-1] == 0:
         raise ValueError(f"{who}: '{name}' must end in an axis of probabilities. Got shape {array.shape}.")
@@ -163,7 +192,7 @@ def check_int(value: Any, name: str, who: str, minimum: int = 0) -> int:
 
 
 def check_bool(value: Any, name: str, who: str) -> bool:
-    """Return value if it is True or False; other values would count as one of them silently."""
+    """Return value if it is True or False; other values would silently be read as one of them."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"The '{name}' parameter of {who} must be True or False. Got {value!r} instead.")
     return bool(value)
@@ -183,7 +212,7 @@ def check_number(
 
 
 def check_lengths(lengths: Any, size: int, who: str) -> NDArray[np.int64]:
-    """Return the (n,) lengths of objects that lie one after the other in X of that size."""
+    """Return the (n,) lengths of objects that are concatenated in X of that size."""
     sizes = np.asarray(lengths)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or len(sizes) == 0:
         raise ValueError(
@@ -207,14 +236,14 @@ def check_lengths(lengths: Any, size: int, who: str) -> NDArray[np.int64]:
 
 
 def begin_fit(estimator: Any, X: Any, y: Any) -> None:
-    """Begin a fit that uses no y: remember the width of 2-D input, and refuse a y that is meant for something."""
+    """Begin a fit that uses no y: store the width of 2-D input, and refuse a y that looks like lengths or paths."""
     remember_width(estimator, X, reset=True)
     refuse_unused(y, X, type(estimator).__name__)
 
 
 def refuse_unused(y: Any, X: Any, who: str) -> None:
     """Raise for a y that nothing uses unless it may be labels, one per object: lengths, paths, or of another size."""
-    n, count = _n_objects(X), _n_objects(y)
+    n, count = n_objects(X), n_objects(y)
     if y is None or n is None or count is None:
         return
     if count == n:
@@ -244,7 +273,7 @@ def refuse_unused(y: Any, X: Any, who: str) -> None:
     )
 
 
-def _n_objects(X: Any) -> int | None:
+def n_objects(X: Any) -> int | None:
     """Return the number of objects in X, None if it does not tell."""
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple):
@@ -253,7 +282,7 @@ def _n_objects(X: Any) -> int | None:
 
 
 def _n_positions(X: Any) -> int | None:
-    """Return the number of positions of all objects, None if they do not tell."""
+    """Return the number of positions of all objects, None if it is not known."""
     if hasattr(X, "n_points"):
         return int(X.n_points)
     shape: Any = getattr(X, "shape", ())
@@ -263,7 +292,7 @@ def _n_positions(X: Any) -> int | None:
 
 
 def _are_paths(X: Any, y: Any) -> bool:
-    """Say whether y is a list of sequences, each as long as the object of the same index, and some longer than one."""
+    """Return whether y is a list of sequences, each as long as the object of the same index, some longer than one."""
     if not isinstance(y, list | tuple) or not all(isinstance(path, list | tuple | np.ndarray) for path in y):
         return False
     objects = X.pieces() if hasattr(X, "pieces") else X
@@ -275,13 +304,13 @@ def remember_width(estimator: Any, X: Any, reset: bool) -> None:
     """Record (reset) or compare the width of 2-D input as scikit-learn does; lists are always legal.
 
     A 2-D array or data frame sets `n_features_in_` and `feature_names_in_`, and another width or other names
-    then raise or warn in scikit-learn's words. A list deletes both on reset and is not compared.
+    then raise or warn with scikit-learn's messages. A list deletes both on reset and is not compared.
     """
     shape = getattr(X, "shape", None)
     if shape is None and not hasattr(X, "__len__") and hasattr(X, "__array__"):
         shape = np.asarray(X).shape
     if isinstance(shape, tuple) and len(shape) == 2:
-        # The public validate_data would convert X, which is not ours to do here.
+        # The public validate_data would convert X, which must not happen here.
         from sklearn.utils.validation import _check_feature_names, _check_n_features
 
         if reset or hasattr(estimator, "n_features_in_"):

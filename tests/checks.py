@@ -154,6 +154,15 @@ def check_neighbours_do_not_matter(case: Case, kind: str) -> None:
         assert_same(outcome(estimator, [X[i]]), pick(result, [i]))
 
 
+def check_width_and_names(case: Case, kind: str) -> None:
+    estimator, X = fitted(case, kind)
+    result = outcome(estimator, X)
+    table = result[0] if isinstance(result, list) else result  # or channels of a series
+    if not isinstance(table, str):
+        assert estimator.n_features_out_ == table.shape[1]
+        assert estimator.get_feature_names_out().shape == (table.shape[1],)
+
+
 def check_fit_transform(case: Case, kind: str) -> None:
     estimator, X = fitted(case, kind)
     y = objects(kind)[1]
@@ -186,6 +195,9 @@ def check_array_objects_and_width(case: Case, kind: str) -> None:
 def check_unfitted_raises(case: Case, kind: str) -> None:
     with pytest.raises(NotFittedError):
         outcome(case.make(), objects(kind)[0])
+    if named(case):
+        with pytest.raises(NotFittedError):
+            case.make().get_feature_names_out()
 
 
 def check_malformed_raises(case: Case, kind: str) -> None:
@@ -226,12 +238,18 @@ def threads(case: Case) -> list[str]:
     return [name for name in case.make().get_params() if name.split("__")[-1] == "n_jobs"]
 
 
+def named(case: Case) -> bool:
+    """Say whether an estimator, no pipeline of several, has names of features."""
+    return hasattr(case.make(), "get_feature_names_out") and not isinstance(case.make(), Pipeline)
+
+
 def applies(check: Callable[..., None], case: Case) -> bool:
     """Say whether an estimator has what a check looks at."""
     estimator = case.make()
     has = {
         check_fit_transform: hasattr(estimator, "fit_transform"),
         check_threads_do_not_matter: bool(threads(case)),
+        check_width_and_names: named(case),
         check_unfitted_raises: hasattr(estimator, "transform") or is_classifier(estimator),
         check_kernel_matrix: case.kernel,
     }

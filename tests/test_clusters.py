@@ -124,7 +124,7 @@ def test_statistics_do_not_depend_on_what_a_pass_can_hold(monkeypatch, own, tota
     )
     model = HMM(np.full((*batch, 2), 0.5), np.full((*batch, 2, 2), 0.5), mixtures)
     asked = {} if own else {"totals": totals}
-    monkeypatch.setattr(mixture_passes, "BLOCK", 1 << 9)
+    monkeypatch.setattr(mixture_passes, "BATCH", 1 << 9)
     held = model.statistics(X, **asked)
     monkeypatch.setattr(mixture_passes, "HELD", 0)
     fresh = model.statistics(X, **asked)

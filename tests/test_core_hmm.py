@@ -113,7 +113,7 @@ def test_marginals_and_viterbi_by_enumeration(n, longest, own):
 @pytest.mark.parametrize("positions", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 9, 12, 16, 20, 33])
 @pytest.mark.parametrize(
-    ("layout", "own"), [("lanes", False), ("lanes", True), ("blocks", False), ("single", False), ("single", True)]
+    ("layout", "own"), [("lanes", False), ("lanes", True), ("groups", False), ("single", False), ("single", True)]
 )
 def test_layouts_against_reference_compiled(layout, own, n, positions):
     rng = np.random.default_rng(n)
@@ -237,12 +237,12 @@ def test_long_sequences_compiled(n, own):
 def test_the_longest_come_one_by_one_compiled(n, own, monkeypatch):
     case = make(np.random.default_rng(n), n, [40, 7, 41, 3, 200], own)
     expected = hmm.gradients(*case)
-    monkeypatch.setattr(hmm_plan, "LARGEST_BLOCK", 40 * n * 16)
+    monkeypatch.setattr(hmm_plan, "LARGEST_GROUP", 40 * n * 16)
     hmm_plan._plan.cache_clear()
     plan = hmm_plan.plan(case[2], n, own, 1)
     got = hmm.gradients(*case)
     hmm_plan._plan.cache_clear()
-    assert [part.layout for part in plan.parts] == ["quads" if n == 3 else "blocks", "single"]
+    assert [part.layout for part in plan.parts] == ["quads" if n == 3 else "groups", "single"]
     assert_same(got, expected)
 
 
@@ -404,8 +404,8 @@ def test_router_and_plan():
     assert hmm_plan.layout_of(4, 100, own=False) == "quads"
     assert hmm_plan.layout_of(4, 100, own=True) == "quads"
     assert hmm_plan.layout_of(5, 100, own=True) == "lanes"
-    assert hmm_plan.layout_of(8, 100, own=False) == "blocks"
-    assert hmm_plan.layout_of(20, 100, own=False) == "blocks"
+    assert hmm_plan.layout_of(8, 100, own=False) == "groups"
+    assert hmm_plan.layout_of(20, 100, own=False) == "groups"
     assert hmm_plan.layout_of(20, 100, own=True) == "single"
     assert hmm_plan.layout_of(20, 10_000_000, own=False) == "single"
     offsets = np.concatenate([[0], np.cumsum(np.random.default_rng(0).integers(1, 50, 301))])

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from genkern import HMM, KDE, ClassMixture, Dirichlet, Gaussian, StateSpace, SwitchingLDS, TopScore
+from genkern import HMM, KDE, ClassMixture, Dirichlet, Gaussian, Mixture, StateSpace, SwitchingLDS, TopScore
 from genkern.core.arrays.scaled_rows import scaled_rows
 from genkern.core.factorial import passes as factorial
 from genkern.core.hmm import passes as hmm
 from genkern.core.hmm import positions as hmm_positions
+from genkern.data.objects import Packed
 from genkern.models.lds.model import LDS
 
 LONG = Context(prec=120, Emax=MAX_EMAX, Emin=MIN_EMIN)
@@ -169,3 +170,17 @@ def test_other_posteriors_of_large_logarithms_sum_to_one() -> None:
     np.testing.assert_allclose(drawn.sum(axis=1), 1.0, rtol=1e-14)
     top = TopScore(mixture).fit(far, ["a", "b"]).transform(far)
     assert np.isfinite(top).all()
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_factors_that_vanish_keep_logarithms_that_are_computed_once(mixed: bool, monkeypatch: Any) -> None:
+    leaf: Any = Gaussian(np.array([[0.0], [1e4]]), np.ones((2, 1)))
+    family: Any = Mixture(np.full((2, 1), 1.0), Gaussian(leaf.mean[:, None], leaf.cov[:, None])) if mixed else leaf
+    points = np.array([[0.5], [3.0], [1e4]])
+    asked: list[int] = []
+    density = Gaussian.log_density
+    monkeypatch.setattr(Gaussian, "log_density", lambda self, given: asked.append(1) or density(self, given))
+    evidence = family.evidence(Packed(points, np.array([0, 3])))
+    assert len(asked) == 1
+    expected = -0.5 * (np.log(2.0 * np.pi) + (points - [[0.0, 1e4]]) ** 2)
+    np.testing.assert_allclose(evidence.logs, expected, rtol=1e-15)

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from genkern import HMM, HMMEstimator
+import genkern.models.estimator
+from genkern import HMM, CategoricalEstimator, GaussianEstimator, HMMEstimator, Poisson, PoissonEstimator
 from genkern.data.objects import pack_series
 from genkern.models.base import Statistics
 from genkern.models.families.gaussian import Gaussian
 from genkern.models.fit.em import Limits, Pace, Steps, climb, warn_unconverged
+from genkern.models.fit.em_estimator import EMEstimator
 from tests.test_hmm_estimator import symbols
 
 
@@ -118,3 +120,36 @@ def test_rounding_errors_are_no_loss():
     steps, first = path([[-9.0], [-5.0], [-5.0 - 1e-9], [-4.0]])
     run = climb(steps, Limits("EM", 3, 0.0, 0), first, pack_series(np.zeros((1, 4))), own=True)
     assert float(run.models[0].mean[0]) == 3.0
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("symbols", [False, True])
+def test_leaves_with_missing_entries_take_the_same_loop(monkeypatch, symbols, own):
+    rng, runs = np.random.default_rng(4), []
+    X = [np.where(rng.random((n, 2)) < 0.2, np.nan, rng.normal(size=(n, 2))) for n in (12, 9, 20)]
+    X, estimator = [*X, rng.normal(size=(7, 2))], GaussianEstimator("full")
+    if symbols:
+        X, estimator = ["ACNNGT", "RRYACG", "NACCY", "ACGT"], CategoricalEstimator("dna", pseudocount=0.1)
+    monkeypatch.setattr(genkern.models.estimator, "climb", lambda *args: runs.append(climb(*args)) or runs[-1])
+    found = estimator.fit_each(X) if own else [estimator.fit(X).model_]
+    (run,) = runs
+    assert run.converged.all()
+    assert len(run.models) == (3 if own else 1)
+    assert run.n_iter.max() > 5
+    for model, part in zip(found, [[x] for x in X] if own else [X], strict=True):
+        step, plain = estimator.bounded(estimator.pack(part), False), estimator.fit(X[-1:]).model_
+        for _ in range(300):
+            plain = step.maximize(plain.statistics(part))
+        np.testing.assert_allclose(model.parameters(), plain.parameters(), rtol=1e-7, atol=1e-8)
+
+
+def test_what_an_estimator_need_not_give():
+    model = HMM([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], Gaussian([[0.0], [1.0]], [[1.0], [1.0]]))
+    packed, keys = pack_series([np.zeros((3, 1))] * 2, "test"), np.zeros(2, np.uint64)
+    assert EMEstimator._start(HMMEstimator(init=model), packed, keys, False) == model
+    assert EMEstimator._start(HMMEstimator(init=model), packed, keys, True) == HMM.stack([model, model])
+    with pytest.raises(ValueError, match="HMMEstimator: 'init' must be a HMM"):
+        EMEstimator._start(HMMEstimator(), packed, keys, False)
+    leaf = Poisson([[1.0], [2.0]])
+    np.testing.assert_array_equal(PoissonEstimator().counts({}, leaf), [np.inf, np.inf])
+    assert not PoissonEstimator().coincide({}, leaf).any()

@@ -196,7 +196,7 @@ def test_visits_do_not_depend_on_blocks_or_threads(monkeypatch):
     X = [random_sequence(rng, "diagonal", length) for length in rng.integers(1, 30, 20)]
     fisher = FisherScore(model, blocks=["occupancy", "means"]).fit(X)
     reference = fisher.transform(X)
-    monkeypatch.setattr(streaming, "BLOCK_POSITIONS", 40)
+    monkeypatch.setattr(streaming, "BATCH_POSITIONS", 40)
     np.testing.assert_allclose(fisher.transform(X), reference, rtol=0, atol=1e-12)
     np.testing.assert_allclose(fisher.set_params(n_jobs=2).transform(X), reference, rtol=0, atol=1e-12)
 

@@ -281,7 +281,7 @@ def test_tables_are_series_and_bags_are_lists():
 def test_rows_do_not_depend_on_blocks_or_threads(method, monkeypatch):
     X = series(0, [5, 1, 8, 30, 2]) if method == "fourier" else texts(0, [5, 1, 8, 30, 2])
     expected = dense(EmpiricalMeanMap(1, method=method).fit_transform(X))
-    monkeypatch.setattr("genkern.features.streaming.BLOCK_POSITIONS", 7)
+    monkeypatch.setattr("genkern.features.streaming.BATCH_POSITIONS", 7)
     for n_jobs in (1, 2):
         assert_array_equal(dense(EmpiricalMeanMap(1, method=method, n_jobs=n_jobs).fit_transform(X)), expected)
     embedding = EmpiricalMeanMap(1, method=method).fit(X)

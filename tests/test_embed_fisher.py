@@ -239,24 +239,24 @@ def test_features_do_not_depend_on_blocks_or_threads(monkeypatch):
     model = HMM([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], emissions)
     X = [rng.standard_normal((length, 3)) for length in rng.integers(1, 30, 50)]
     reference = FisherScore(model).fit_transform(X)
-    monkeypatch.setattr(module, "BLOCK_POSITIONS", 40)
+    monkeypatch.setattr(module, "BATCH_POSITIONS", 40)
     np.testing.assert_allclose(FisherScore(model).fit_transform(X), reference, rtol=0, atol=1e-12)
     np.testing.assert_allclose(FisherScore(model, n_jobs=2).fit_transform(X), reference, rtol=0, atol=1e-12)
-    monkeypatch.setattr(module, "BLOCK_NUMBERS", 1)
+    monkeypatch.setattr(module, "BATCH_NUMBERS", 1)
     np.testing.assert_allclose(FisherScore(model).fit_transform(X), reference, rtol=0, atol=1e-12)
 
 
 def test_blocks_are_bounded(monkeypatch):
-    monkeypatch.setattr(module, "BLOCK_POSITIONS", 10)
+    monkeypatch.setattr(module, "BATCH_POSITIONS", 10)
     packed = Categorical([0.5, 0.5]).pack([[0] * n for n in (4, 6, 1, 30, 2, 2)])
     bounds = [(part.start, part.stop) for part in module.parts_of(packed, width=1)]
     assert bounds == [(0, 2), (2, 3), (3, 4), (4, 6)]
-    monkeypatch.setattr(module, "BLOCK_NUMBERS", 8)
+    monkeypatch.setattr(module, "BATCH_NUMBERS", 8)
     assert [part.stop for part in module.parts_of(packed, width=8)] == [1, 2, 3, 4, 5, 6]
 
 
 def test_impossible_object_is_named_by_its_index(monkeypatch):
-    monkeypatch.setattr(module, "BLOCK_POSITIONS", 4)
+    monkeypatch.setattr(module, "BATCH_POSITIONS", 4)
     model = HMM([1.0], [[1.0]], Categorical([[0.5, 0.5, 0.0]], alphabet="abc"))
     with pytest.raises(ValueError, match="object 5 "):
         FisherScore(model, information="identity").fit(["ab"]).transform(["aab", "ab", "ba", "ab", "a", "bac", "a"])

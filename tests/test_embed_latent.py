@@ -383,7 +383,7 @@ def test_results_do_not_depend_on_blocks_threads_or_neighbours(monkeypatch):
             np.testing.assert_array_equal(LatentMeanMap(model).fit(X).transform(X[i : i + 1])[0], whole[i])
             assert Posteriors(model).fit(X).transform(X[i : i + 1])[0] == values[i]
         with monkeypatch.context() as patch:
-            patch.setattr(blocks, "BLOCK_POSITIONS", 4)
+            patch.setattr(blocks, "BATCH_POSITIONS", 4)
             for n_jobs in (None, 2):
                 np.testing.assert_array_equal(LatentMeanMap(model, n_jobs=n_jobs).fit_transform(X), whole)
                 assert Posteriors(model, n_jobs=n_jobs).fit_transform(X) == values

@@ -448,7 +448,7 @@ def test_rows_depend_on_their_object_alone(make, family, monkeypatch):
     reference = embedding.transform(X)
     for i in (0, 11):
         np.testing.assert_array_equal(embedding.transform([X[i]])[0], reference[i])
-    monkeypatch.setattr(blocks, "BLOCK_POSITIONS", 23)
+    monkeypatch.setattr(blocks, "BATCH_POSITIONS", 23)
     np.testing.assert_array_equal(embedding.set_params(n_jobs=2).transform(X), reference)
 
 
@@ -465,7 +465,7 @@ def test_objects_of_one_observation_have_no_pairs():
 
 
 def test_impossible_object_is_named_by_its_index(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_POSITIONS", 4)
+    monkeypatch.setattr(blocks, "BATCH_POSITIONS", 4)
     model = HMM([1.0], [[1.0]], Categorical([[0.5, 0.5, 0.0]], alphabet="abc"))
     X = ["aab", "ab", "ba", "ab", "a", "bac", "a"]
     for embedding in (StateSpace(model), StateSpace(model, apply="time"), Marginalized(model), Marginalized(model, 2)):

@@ -171,7 +171,7 @@ def test_scale_does_not_depend_on_blocks(monkeypatch):
     models, X = class_models(11, 3), sequences(12, count=40)
     top = TopScore(models, priors="uniform", standardize=True)
     reference = top.fit(X).transform(X)
-    monkeypatch.setattr(blocks, "BLOCK_POSITIONS", 7)
+    monkeypatch.setattr(blocks, "BATCH_POSITIONS", 7)
     np.testing.assert_allclose(top.fit(X).transform(X), reference, rtol=0, atol=1e-9)
 
 
@@ -188,7 +188,7 @@ def test_rows_depend_on_their_object_alone(monkeypatch):
         for i in (0, 7):
             np.testing.assert_array_equal(top.transform([X[i]])[0], reference[i])
         with monkeypatch.context() as patch:
-            patch.setattr(blocks, "BLOCK_POSITIONS", 23)
+            patch.setattr(blocks, "BATCH_POSITIONS", 23)
             np.testing.assert_array_equal(top.set_params(n_jobs=2).transform(X), reference)
 
 
@@ -446,7 +446,7 @@ def test_exact_information_is_the_second_moment_over_all_objects():
 def test_exact_information_does_not_depend_on_blocks(monkeypatch):
     model, X = cases.random_hmm(np.random.default_rng(30)), sequences(31)
     reference = FisherScore(model, "exact").fit_transform(X)
-    monkeypatch.setattr(blocks, "BLOCK_POSITIONS", 31)
+    monkeypatch.setattr(blocks, "BATCH_POSITIONS", 31)
     np.testing.assert_allclose(FisherScore(model, "exact", n_jobs=2).fit_transform(X), reference, rtol=0, atol=1e-9)
 
 

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 from genkern import (
+    CategoricalEstimator,
     CentreSeries,
+    CrossFit,
     FisherScore,
     FitEach,
     HMMEstimator,
+    MarkovChainEstimator,
     ModelLogOdds,
     MultiScale,
     PlugInClassifier,
@@ -15,11 +18,13 @@ from genkern import (
     StateSpace,
     TopScore,
     Windows,
+    validation,
 )
 from genkern.data import objects
 from genkern.data.objects import pack_points, pack_series, pack_symbols
 from genkern.features.posteriors import Posteriors
 from genkern.models.families.gaussian_estimator import GaussianEstimator
+from genkern.preprocess import cross_fit, windows
 from genkern.recipes import fisher_svm, product_svm, series, symbols
 from genkern.validation import one_warning_each
 
@@ -105,3 +110,66 @@ def test_numbers_that_grow_too_large_are_still_refused():
         large = scale.transform([[1e70, 1e-9]])
         with pytest.raises(ValueError, match="object 0, position 0, column 0"):
             pack_series(large)
+
+
+@pytest.fixture
+def cuts(monkeypatch):
+    """Return the list to which the width of every cut of series into windows is added."""
+    seen = []
+    work = windows.describe_windows
+    monkeypatch.setattr(windows, "describe_windows", lambda *given: seen.append(len(given[2])) or work(*given))
+    return seen
+
+
+@pytest.mark.parametrize("X", [SERIES, [x[:12, 0] for x in SERIES], np.stack([x[:12, 0] for x in SERIES])])
+@pytest.mark.filterwarnings("ignore")
+def test_both_models_of_a_recipe_share_windows(cuts, monkeypatch, X):
+    recipe = series(n_components=2, n_states=2).fit(X, LABELS)
+    kinds = list(recipe[0].transformer_list[0][1].parts_)
+    assert len(cuts) == 2 * len(kinds)  # as they are, and centred
+    cuts.clear()
+    shared = recipe.decision_function(X)
+    assert len(cuts) == 2 * len(kinds)
+    monkeypatch.setattr(validation, "MADE", 0)  # nothing is remembered
+    cuts.clear()
+    apart = series(n_components=2, n_states=2).fit(X, LABELS)
+    assert len(cuts) == 4 * len(kinds)
+    np.testing.assert_array_equal(apart.decision_function(X), shared)
+
+
+def test_shared_windows_are_those_of_the_same_objects_and_settings(cuts):
+    X, others = SERIES[:4], SERIES[4:8]
+    with one_warning_each():
+        first, second = Windows(widths=3), Windows(widths=3)
+        np.testing.assert_array_equal(first.fit_transform(X)[0], second.fit_transform(X)[0])
+        assert len(cuts) == 1
+        first.mean_[0] += 1.0
+        assert first.mean_[0] != second.mean_[0]
+        assert not np.array_equal(first.transform(X)[0], second.transform(X)[0])
+        for step, given in ((Windows(widths=3, circular=True), X), (Windows(widths=3), others)):
+            found = step.fit_transform(given)
+            np.testing.assert_array_equal(found[0], step.fit(list(given)).transform(list(given))[0])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("embedding", "X"),
+    [
+        (ModelLogOdds(CategoricalEstimator()), STRINGS),
+        (TopScore(MarkovChainEstimator(alphabet="acgt")), STRINGS),
+        (TopScore(MarkovChainEstimator(alphabet=4)), [np.array(["acgt".index(c) for c in x]) for x in STRINGS]),
+        (TopScore(HMMS), SERIES),
+        (TopScore(HMMS), np.stack([x[:12, 0] for x in SERIES])),
+    ],
+    ids=["inferred", "strings", "integers", "series", "table"],
+)
+def test_cross_fit_encodes_once_for_all_folds(encodings, monkeypatch, embedding, X):
+    step = CrossFit(embedding, cv=4)
+    found = step.fit_transform(X, LABELS)
+    assert len(encodings) == 1
+    encodings.clear()
+    np.testing.assert_array_equal(step.transform(X), found)
+    assert len(encodings) == 1
+    monkeypatch.setattr(cross_fit, "remember_part", lambda *given: None)  # every part is encoded by itself
+    np.testing.assert_array_equal(CrossFit(embedding, cv=4).fit_transform(X, LABELS), found)
+    assert len(encodings) > 4

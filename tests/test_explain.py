@@ -222,7 +222,7 @@ def test_statistics_of_beginnings_do_not_depend_on_the_size_of_blocks(monkeypatc
         whole = position_features(fisher, SYMBOLS[:1]).toarray()
         with monkeypatch.context() as patch:
             for module in (model_positions, markov_positions):
-                patch.setattr(module, "BLOCK", 2 * fisher.n_features_out_)
+                patch.setattr(module, "BATCH", 2 * fisher.n_features_out_)
             np.testing.assert_allclose(position_features(fisher, SYMBOLS[:1]).toarray(), whole, rtol=1e-12)
 
 

@@ -175,3 +175,23 @@ def test_unknown_states_only_are_no_labels_for_a_given_start():
     plain = HMMEstimator(init=start).fit(X)
     free = HMMEstimator(init=start).fit(X, states=[np.full(len(x), -1) for x in X])
     np.testing.assert_allclose(free.history_, plain.history_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("known", [0.4, 1.0])
+def test_each_sequence_has_its_own_known_states(known):
+    rng = np.random.default_rng(8)
+    X = [rng.normal(size=(n, 2)) + 3.0 * (np.arange(n) % 3 == 0)[:, None] for n in (14, 9, 20)]
+    states = [np.where(rng.random(len(x)) < known, np.arange(len(x)) % 3 == 0, -1) for x in X]
+    estimator = HMMEstimator(2, max_iter=5, tol=0.0)
+    found = estimator.fit_each(X, states=states)
+    for x, path, model in zip(X, states, found, strict=True):
+        alone = HMMEstimator(2, max_iter=5, tol=0.0).fit([x], states=[path]).model_
+        np.testing.assert_allclose(model.parameters(), alone.parameters(), rtol=1e-10, atol=1e-12)
+    again = estimator.fit_each(X[::-1], states=states[::-1])[::-1]
+    assert all(np.array_equal(a.parameters(), b.parameters()) for a, b in zip(found, again))
+    if known == 1.0:  # counting: the mean of each state is that of its points
+        for x, path, model in zip(X, states, found, strict=True):
+            means = [x[path == s].mean(axis=0) for s in (0, 1)]
+            np.testing.assert_allclose(model.emissions.mean, means, rtol=1e-12)
+    with pytest.raises(ValueError, match=r"one array for each object, 3\. Got 2"):
+        estimator.fit_each(X, states=states[:2])

@@ -13,9 +13,11 @@ from sklearn.svm import SVC
 
 import genkern
 from genkern import (
+    Categorical,
     CategoricalEstimator,
     CentreSeries,
     Channels,
+    CharacteristicFeatures,
     EmpiricalMean,
     EmpiricalMeanMap,
     FisherScore,
@@ -33,6 +35,7 @@ from genkern import (
     PlugInClassifier,
     PositionalSpectrum,
     Posteriors,
+    ProposalFeatures,
     Recode,
     RegionSpectrum,
     ScaleSeries,
@@ -110,6 +113,14 @@ def test_windows_of_one_length_refuse_lengths_too():
     for estimator in (SiteEstimator(), PositionalSpectrum((1,))):
         with pytest.raises(ValueError, match="y holds 2 integers that sum to 4"):
             clone(estimator).fit(["ab", "ba", "bb", "aa"], [3, 1])
+
+
+@pytest.mark.parametrize("embedding", [CharacteristicFeatures(n_components=2), ProposalFeatures(n=4)])
+def test_transformers_of_models_ignore_y(embedding):
+    models = [Categorical([0.2, 0.8], "ab"), Categorical([0.5, 0.5], "ab"), Categorical([0.9, 0.1], "ab")]
+    expected = clone(embedding).fit_transform(models)
+    for y in ([0, 1, 1], [[0, 1], [1, 0], [1, 1]]):
+        np.testing.assert_array_equal(clone(embedding).fit_transform(models, y), expected)
 
 
 # --- integers

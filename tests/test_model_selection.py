@@ -1,9 +1,11 @@
 """Scores of estimators, free parameters, information criteria, and sizes chosen by them."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
@@ -208,3 +210,25 @@ def test_a_start_has_a_number_of_states():
         HMMEstimator("bic", init=start).fit([RNG.normal(size=(9, 1))])
     with pytest.raises(ValueError, match="'auto', 'aic', 'bic'"):
         HMMEstimator("best").fit(WORDS)
+
+
+@pytest.mark.parametrize("kind", ["hmm", "mixture"])
+def test_only_the_kept_model_may_warn(kind):
+    rng = np.random.default_rng(3)
+    X = [rng.normal(size=(30, 1)) for _ in range(3)]  # one state is best, and needs one step
+    estimator = HMMEstimator("bic", max_iter=2) if kind == "hmm" else MixtureEstimator("bic", max_iter=2)
+    with warnings.catch_warnings(action="error"):
+        estimator.fit(X)
+        models = estimator.fit_each(X)
+    sizes = [len(model.start if kind == "hmm" else model.weights) for model in (estimator.model_, *models)]
+    assert sizes == [1] * 4
+    assert len(estimator.criterion_) == 3  # larger models were tried
+    apart = [np.concatenate([x, x + 6.0, x - 7.0]) for x in X]
+    with pytest.warns(ConvergenceWarning, match="1 of 1 models did not converge in 2 steps") as caught:
+        clone(estimator).fit(apart)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    with pytest.warns(ConvergenceWarning, match="of 3 models did not converge in 2 steps") as caught:
+        clone(estimator).fit_each(apart)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__

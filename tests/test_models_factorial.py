@@ -339,7 +339,7 @@ def test_blocks_of_objects_and_threads_do_not_matter(monkeypatch):
     model = random_model(rng, (2, 2))
     X = random_series(rng, rng.integers(1, 30, 20), missing=0.1)
     whole, total = model.log_prob_grad(X), model.statistics(X, totals=True)
-    monkeypatch.setattr("genkern.models.factorial.passes.BLOCK_POSITIONS", 40)
+    monkeypatch.setattr("genkern.models.factorial.passes.BATCH_POSITIONS", 40)
     np.testing.assert_array_equal(model.log_prob(X, n_jobs=2), model.log_prob(X))
     np.testing.assert_allclose(model.log_prob_grad(X, n_jobs=2), whole, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(model.statistics(X, True, n_jobs=2)["pairs"], total["pairs"], rtol=1e-12)

@@ -318,7 +318,7 @@ def test_blocks_of_points_and_threads_do_not_matter(family, monkeypatch):
     model = random_mixture(rng, family)
     X = [random_sequence(rng, family, int(length), missing=0.05) for length in rng.integers(1, 60, 20)]
     whole, total = model.log_prob_grad(X), model.statistics(X, totals=True)
-    monkeypatch.setattr(mixture_passes, "BLOCK", 200)
+    monkeypatch.setattr(mixture_passes, "BATCH", 200)
     np.testing.assert_array_equal(model.log_prob_grad(X), whole)
     np.testing.assert_array_equal(model.log_prob_grad(X[3:4]), whole[3:4])
     np.testing.assert_array_equal(model.log_prob(X[::-1]), model.log_prob(X)[::-1])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import re
 import subprocess
 import sys
+import tokenize
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +16,8 @@ from typing import Any
 import pytest
 
 import genkern
+from genkern.data.transformer import Transformer
+from genkern.models.base import Model
 
 SOURCES = sorted(Path(genkern.__file__).parent.rglob("*.py"))
 TREES = {path: ast.parse(path.read_text()) for path in SOURCES}
@@ -22,6 +26,12 @@ MAX_LINES, MAX_FUNCTION, MAX_JITTED_ARGUMENTS = 400, 60, 8
 # Decorators of core/: those that compile what they decorate or take it for compiled code, and all others.
 COMPILING = {"jit", "kernel", "inlined", "overload", "_vectorised"}
 OTHERS = {"cache", "lru_cache", "property", "register_model", "type_callable", "lower_builtin"}
+
+# Phrases that leave the reader to guess what is meant: docstrings and comments name the thing instead.
+RIDDLES = re.compile(
+    r"what (stands|becomes|is made of|takes it|comes of|lies)\b|\b(stands?|standing) for\b|\bgoes? where\b|\blest\b"
+    r"|\ball but coincide|\bover again\b|\bin vain\b|\b(the|our) house\b|\bhand(s|ed)? on\b"
+)
 
 
 def decorators(node: ast.FunctionDef | ast.ClassDef) -> set[str]:
@@ -143,6 +153,64 @@ def test_nobody_calls_private_methods_of_others(path: Path) -> None:
             assert getattr(owner, "id", None) in OWN, f"{path.name}:{node.lineno}: {ast.unparse(node)}"
 
 
+def test_nobody_outside_asks_a_model_for_its_class() -> None:
+    root = Path(genkern.__file__).parent
+    inside = [path for path in SOURCES if path.is_relative_to(root / "models")]
+    names = [".".join(("genkern", *path.relative_to(root).with_suffix("").parts)) for path in inside]
+    found = [value for name in names for value in vars(importlib.import_module(name)).values()]
+    concrete = {kind.__name__ for kind in found if isinstance(kind, type) and issubclass(kind, Model)} - {"Model"}
+    assert "ClassMixture" in concrete
+    for path in set(SOURCES) - set(inside):
+        for node in ast.walk(TREES[path]):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", None) in ("isinstance", "issubclass"):
+                named = {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
+                assert not named & concrete, f"{path.name}:{node.lineno}: {ast.unparse(node)}"
+
+
+def test_what_a_subclass_must_give_is_abstract() -> None:
+    assert [path.name for path in SOURCES if "must define" in path.read_text()] == []
+
+
+BASES = {"genkern.data.transformer", "genkern.features.base"}
+SCAFFOLDING = {"fit", "fit_transform", "transform", "position_features", "get_feature_names_out"}
+SCAFFOLDING |= {"n_features_in_", "n_features_out_", "__sklearn_tags__", "__sklearn_is_fitted__"}
+OWN_WAY = {  # what transformers do not leave to their base, and why
+    ("CrossFit", "fit"): "takes groups",
+    ("CrossFit", "fit_transform"): "takes groups",
+    ("BlockNormalizer", "fit_transform"): "that of the embedding may be cheaper than its fit and transform, or differ",
+    ("Views", "fit_transform"): "those of the embeddings may be cheaper than their fit and transform, or differ",
+    ("Gram", "fit_transform"): "gives the symmetric matrix, which fit does not compute, at half the price",
+}
+CHECKS = {"check_is_fitted", "remember_width", "begin_fit", "refuse_unused", "validate_data"}
+OWN_CHECKS = {  # of what a base checks for all
+    ("gram.py", "validate_data"): "of vectors or of models, as the kernel says",
+    ("cross_fit.py", "remember_width"): "of a fit that takes groups",
+    ("cross_fit.py", "check_is_fitted"): "of embeddings_of, which others have not",
+    ("class_models.py", "refuse_unused"): "only if there is no model per class",
+}
+
+
+def test_every_public_transformer_leaves_its_scaffolding_to_the_base() -> None:
+    transformers = [value for _, value in PUBLIC if inspect.isclass(value) and hasattr(value, "transform")]
+    assert len(transformers) > 25
+    assert not [value for value in transformers if not issubclass(value, Transformer)]
+    classes = {own for value in transformers for own in value.__mro__ if own.__module__.startswith("genkern.")}
+    found = {
+        (own.__name__, name) for own in classes if own.__module__ not in BASES for name in SCAFFOLDING & {*vars(own)}
+    }
+    assert found == set(OWN_WAY)
+
+
+def test_transformers_leave_checks_of_widths_and_readiness_to_the_base() -> None:
+    found = set()
+    for path, tree in TREES.items():
+        module = ".".join(path.with_suffix("").parts[-3:])
+        if path.parent.name in ("features", "preprocess", "kernels") and module not in BASES:
+            calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+            found |= {(path.name, name) for name in map(ast.unparse, calls) if name in CHECKS}
+    assert found == set(OWN_CHECKS)
+
+
 def forbidden(rule: tuple[Any, ast.expr]) -> bool:
     """Say whether a flag, as a keyword or in a dictionary of flags, is one that compiled code must not have."""
     name, value = rule
@@ -188,6 +256,15 @@ def test_source_keeps_the_house_rules(path: Path) -> None:
             assert not any(map(forbidden, rules)), f"{path.name}:{node.lineno}"
         elif isinstance(node, ast.Raise) and node.exc is not None:
             assert "NotImplementedError" not in ast.unparse(node.exc), f"{path.name}:{node.lineno}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=[path.name for path in SOURCES])
+def test_docstrings_and_comments_are_no_riddles(path: Path) -> None:
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    texts = [ast.get_docstring(node) or "" for node in ast.walk(TREES[path]) if isinstance(node, documented)]
+    with path.open("rb") as lines:
+        texts += [token.string for token in tokenize.tokenize(lines.readline) if token.type == tokenize.COMMENT]
+    assert not [found.group() for text in texts for found in RIDDLES.finditer(" ".join(text.split()))]
 
 
 def test_core_imports_nothing_of_ours() -> None:

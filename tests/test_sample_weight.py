@@ -25,6 +25,7 @@ HOLES = [np.where(RNG.random(bag.shape) < 0.15, np.nan, bag) for bag in BAGS]
 POSITIVE = [np.abs(bag) + 0.1 for bag in BAGS]
 CODES = [RNG.integers(0, 2, size=(n, 3)) for n in (5, 9, 7, 11, 6, 8)]
 GRAPH = {"a": [], "b": ["a"], "c": ["b"]}
+NET = {"h": [], "a": ["h"], "b": ["h"]}
 HIDDEN = {"h": [], "a": ["h"], "b": ["h"], "c": ["h"]}
 
 MIXTURE = g.Mixture([0.4, 0.6], g.Gaussian([[0.0, 0.0], [3.0, 4.0]], [[1.0, 2.0], [2.0, 1.0]]))
@@ -67,6 +68,30 @@ CASES: dict[str, tuple[Any, Any]] = {
     "bayes net hidden": (g.BayesNetEstimator(HIDDEN, hidden={"h": 2}, **STEPS), CODES),
     "linear gaussian": (g.LinearGaussianNetEstimator({"a": [], "b": ["a"]}, ridge=0.5), BAGS),
     "linear gaussian missing": (g.LinearGaussianNetEstimator({"a": [], "b": ["a"]}, **STEPS), HOLES),
+    "bayes net hidden restarts": (g.BayesNetEstimator(HIDDEN, hidden={"h": 2}, n_init=3, **STEPS), CODES),
+    "linear gaussian hidden": (g.LinearGaussianNetEstimator(NET, hidden={"h": 1}, n_init=2, **STEPS), BAGS),
+    "periodic one": (g.PeriodicChainEstimator(1, 3, random_state=1, **STEPS), WORDS),
+    **{f"mixture {init}": (g.MixtureEstimator(2, init=init, **STEPS), HOLES) for init in ("auto", "kmeans", "random")},
+    **{
+        f"mixture restarts {seed}": (g.MixtureEstimator(3, n_init=4, random_state=seed, **STEPS), BAGS)
+        for seed in (0, 2)
+    },
+    "mixture symbols": (g.MixtureEstimator(2, init="random", **STEPS), WORDS),
+    "mixture many": (
+        g.MixtureEstimator(4, component=g.GaussianEstimator("isotropic"), **STEPS),
+        [BAGS[0][:2], BAGS[1][:1]] * 3,
+    ),
+    "mixture bic": (g.MixtureEstimator("bic", max_components=3, **STEPS), BAGS),
+    **{
+        f"hmm {init}": (g.HMMEstimator(2, init=init, n_init=2, **STEPS), SERIES)
+        for init in ("auto", "random", "segmental", "kmeans", "viterbi", "gmm")
+    },
+    **{f"hmm symbols {init}": (g.HMMEstimator(2, init=init, **STEPS), WORDS) for init in ("random", "viterbi")},
+    "hmm left-right": (g.HMMEstimator(3, init="viterbi", structure="left-right", **STEPS), SERIES),
+    "hmm mixture": (g.HMMEstimator(2, emission=g.MixtureEstimator(2, g.GaussianEstimator()), **STEPS), SERIES),
+    "hmm aic": (g.HMMEstimator("aic", max_states=3, **STEPS), SERIES),
+    "lds pca": (g.LDSEstimator(2, init="pca", **STEPS), SERIES),
+    "switching auto": (g.SwitchingLDSEstimator(2, 2, n_init=2, **STEPS), SERIES),
     "mixture": (g.MixtureEstimator(2, init=MIXTURE, **STEPS), BAGS),
     "mixture missing": (g.MixtureEstimator(2, init=MIXTURE, **STEPS), HOLES),
     "hmm": (g.HMMEstimator(2, init="segmental", ending="stop", **STEPS), WORDS),
@@ -100,10 +125,60 @@ def test_a_weight_is_how_often_an_object_is_given(name):
     pairs = list(zip(arrays(found.model_), arrays(expected.model_), strict=True))
     for got, wanted in pairs:
         np.testing.assert_allclose(got, wanted, **tolerance)
-    if hasattr(found, "history_") and name != "periodic":  # which starts from objects in a random order
+    if hasattr(found, "history_"):
         np.testing.assert_allclose(found.history_, expected.history_, rtol=1e-8)
         assert (np.diff(found.history_) > -1e-8 * np.abs(found.history_[-1])).all()
     assert any(a.shape != b.shape or not np.allclose(a, b) for a, b in zip(arrays(plain.model_), arrays(found.model_)))
+
+
+SYMBOLS = {
+    "categorical": (g.CategoricalEstimator(), "abc"),
+    "site": (g.SiteEstimator(), "abc"),
+    "chain": (g.MarkovChainEstimator(1), "abc"),
+    "periodic": (g.PeriodicChainEstimator(0, 2, max_iter=3, tol=0.0), "abc"),
+    "positional": (g.PositionalChainEstimator(1, 4), "abc"),
+    "mixture": (g.MixtureEstimator(2, max_iter=3, tol=0.0), "abc"),
+    "hmm": (g.HMMEstimator(2, max_iter=3, tol=0.0), "abc"),
+    "bayes net": (g.BayesNetEstimator({"a": [], "b": ["a"]}), [0, 1, 2]),
+}
+
+
+@pytest.mark.parametrize("name", SYMBOLS)
+def test_objects_of_weight_zero_do_not_even_name_a_symbol(name):
+    estimator, (a, b, c) = SYMBOLS[name]
+    X = [[a, b, b, a], [a, c, a, c], [b, a, a, b], [b, b, a, a]]
+    if name == "bayes net":
+        X = [np.array(x).reshape(2, 2) for x in X]
+    found = clone(estimator).fit(X, sample_weight=[1.0, 0.0, 1.0, 2.0]).model_
+    expected = clone(estimator).fit([X[0], X[2], X[3], X[3]]).model_
+    assert getattr(found, "alphabet", None) == getattr(expected, "alphabet", None)
+    for got, wanted in zip(arrays(found), arrays(expected), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_symbols_of_left_out_objects_are_declared_by_an_alphabet():
+    model = g.CategoricalEstimator().fit(["ab", "abc"], sample_weight=[1.0, 0.0]).model_
+    with pytest.warns(UserWarning, match="alphabet="):
+        assert np.isfinite(model.log_prob(["abc"])).all()
+    declared = g.CategoricalEstimator(alphabet="abc").fit(["ab", "abc"], sample_weight=[1.0, 0.0]).model_
+    assert declared.probs.shape == (3,)
+
+
+def test_errors_name_objects_as_the_caller_counts_them():
+    with pytest.raises(ValueError, match="object 2"):
+        g.CategoricalEstimator(alphabet="ab", unknown="error").fit(["ab", "ab", "abc"], sample_weight=[1.0, 0.0, 1.0])
+    with pytest.raises(ValueError, match="object 2, position 1"):
+        g.HMMEstimator(2).fit(["ab"] * 3, sample_weight=[1, 0, 1], states=[[0, 1], [0, 1], [0, 2]])
+
+
+def test_states_of_left_out_objects_are_left_out():
+    states = [[0, 1, 0, 1], [0, 3, 2, 1], [1, 1, 0, 0]]
+    X = ["abba", "abab", "baab"]
+    found = g.HMMEstimator().fit(X, sample_weight=[1.0, 0.0, 1.0], states=states).model_
+    expected = g.HMMEstimator().fit(X[::2], states=states[::2]).model_
+    assert found.n_states == 2
+    for got, wanted in zip(arrays(found), arrays(expected), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-9)
 
 
 @pytest.mark.parametrize("known", [0.5, 1.0])
@@ -113,12 +188,13 @@ def test_weights_count_known_states_too(known):
     often = [int(w) for w in WEIGHTS]
     repeated = [[one for one, w in zip(every, often) for _ in range(w)] for every in (SERIES, states)]
     estimator = g.HMMEstimator(2, **STEPS)
-    assert np.isfinite(clone(estimator).fit(SERIES, sample_weight=WEIGHTS, states=states).history_).all()
-    expected = clone(estimator).set_params(init=CHAIN).fit(repeated[0], states=repeated[1])
-    found = clone(estimator).set_params(init=CHAIN).fit(SERIES, sample_weight=WEIGHTS, states=states)
-    for got, wanted in zip(arrays(found.model_), arrays(expected.model_), strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(found.history_, expected.history_, rtol=1e-10)
+    for init, n in ((CHAIN, 2), ("auto", 2), ("auto", 3)):  # the third state has no label
+        options = {"init": init, "n_states": n}
+        expected = clone(estimator).set_params(**options).fit(repeated[0], states=repeated[1])
+        found = clone(estimator).set_params(**options).fit(SERIES, sample_weight=WEIGHTS, states=states)
+        for got, wanted in zip(arrays(found.model_), arrays(expected.model_), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(found.history_, expected.history_, rtol=1e-10)
 
 
 def test_all_estimators_are_in_the_table():

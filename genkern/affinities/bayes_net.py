@@ -10,7 +10,7 @@ from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import affinity
 from genkern.models.bayes_net.model import BayesNet
 from genkern.models.bayes_net.rows import DistinctRows, sweep
-from genkern.models.graph import Graph
+from genkern.models.graph.model import Graph
 from genkern.models.hmm.model import HMM
 from genkern.models.value import rebatch
 from genkern.validation import Floats

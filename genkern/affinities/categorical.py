@@ -59,7 +59,7 @@ def _with_column(p: Floats, value: float) -> Floats:
 
 
 def check_alphabets(P: Any, Q: Any) -> None:
-    """Raise unless both models speak of the same symbols."""
+    """Raise unless both models have the same symbols."""
     if P.alphabet.symbols != Q.alphabet.symbols:
         raise ValueError(
             "affinity: both models must have the same alphabet. Got the symbols "

@@ -15,14 +15,13 @@ from genkern.models.families.categorical import Categorical
 from genkern.models.families.site import SiteModel
 from genkern.models.hmm.model import HMM
 from genkern.models.markov.base import Chain
-from genkern.models.markov.model import MarkovChain, PositionalChain
-from genkern.models.value import rebatch
+from genkern.models.markov.model import MarkovChain
 from genkern.validation import Floats
 
 CHUNK = 1 << 21  # numbers in a temporary array
 STEADY = 1e-15  # a step that changes no share of the mass by more has reached the limit,
 SAME = 1e-13  # if it changes none by more than this part of itself either: a faint share may grow
-FAINT = 1e-150  # a positive number below it may vanish in a product; its pair is done in logarithms
+FAINT = 1e-150  # a positive number below it may underflow in a product; its pair is computed in logarithms
 
 
 @affinity.register(
@@ -59,7 +58,7 @@ def chain_as_hmm(P: Chain, Q: Chain | HMM, how: How, length: int) -> Floats:
 
     States of the chain are the last symbols seen, so that the power inside the sum over paths is that of the sequence.
     """
-    return state_pair_recursion(_as_hmm(P, length), _as_hmm(Q, length), how, length)
+    return state_pair_recursion(P.as_hmms(length, "affinity"), Q.as_hmms(length, "affinity"), how, length)
 
 
 @affinity.register(
@@ -149,13 +148,3 @@ def _recursion(mass: Floats, steps: Floats, count: int) -> Floats:
         spread = previous[:, :, None] * steps  # first symbol of the context, the others, the next symbol
         mass = spread.reshape(len(open_), m, -1).sum(axis=1)
     return logs
-
-
-def _as_hmm(model: Chain | HMM, length: int) -> HMM:
-    """Return a stack as one of hidden Markov models."""
-    if isinstance(model, HMM):
-        return model
-    if isinstance(model, PositionalChain) and length > model.length:
-        raise ValueError(f"affinity: PositionalChain has {model.length} positions. Got length={length}.")
-    flat = [member.to_hmm() for member in rebatch(model, (-1,)).unstack()]
-    return rebatch(HMM.stack(flat), model.shape)

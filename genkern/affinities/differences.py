@@ -6,7 +6,7 @@ states subtracts large numbers. So there are three ways, in this order.
 
 - Systems that share A and C, as a model and itself: the difference :math:`s - s'` is such a system, of n states, with
   the sums of all covariances. Nothing cancels.
-- Others: the filter of covariances, eight pairs at a time. It tells how much has cancelled.
+- Others: the filter of covariances, eight pairs at a time. It reports the cancellation.
 - Where that costs digits: the filter on square roots, of the states :math:`(s - s', s')` or :math:`(s, s')`, whichever
   cancels less. In the first, :math:`A - A'` and :math:`C - C'` are exact where the models are near in the same
   coordinates. Where it would leave an error above ``LOST``, the pair is refused.
@@ -28,7 +28,7 @@ from genkern.validation import Floats
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-TRUSTED = 1e-11  # error of a log value up to which the filter of covariances is believed
+TRUSTED = 1e-11  # error of a log value up to which the filter of covariances is accepted
 SINGULAR = (
     "the sum of the covariances of their observations is singular, so the product is infinite or undefined. Give "
     "obs_cov a floor, or use the mean map."
@@ -60,7 +60,7 @@ def alike(left: Systems, right: Systems) -> tuple[Ints, Ints]:
 
 
 def stacked(pairs: Pairs) -> Systems:
-    """Return the systems of the differences of pairs: states side by side, observations C s + b - C' s' - b'."""
+    """Return the systems of the differences of pairs: concatenated states, observations C s + b - C' s' - b'."""
     left, i, right, j, scale, _ = pairs
     return Systems(
         _corners(left.A[i], right.A[j]),

@@ -18,7 +18,7 @@ from genkern.validation import Floats
 
 MAX_PAIRS = 1 << 20  # pairs of joint states up to which the exact recursion runs
 CHUNK = 1 << 20  # numbers in a temporary array
-STARTS, SPREAD = 3, 2.0  # from which mean fields climb, and the standard deviation of their fields but the first
+STARTS, SPREAD = 3, 2.0  # starts of mean fields, and the standard deviation of the fields of all but the first
 JEBARA = "Jebara, Kondor & Howard (2004), section 6.1"
 
 
@@ -49,13 +49,13 @@ def collapsed_mean_field(P: FactorialHMM, Q: FactorialHMM, how: Power | Expected
     r"""Return a lower bound of the log kernel, G + (a, b): chains independent of each other, observations integrated.
 
     Given all states the integral over an observation is :math:`c\, e^{-\frac12 \delta^T V^{-1} \delta}` in the
-    difference :math:`\delta` of both means, so that the kernel is that of one model with the chains of both, seen at
-    zero. The bound is
+    difference :math:`\delta` of both means, so that the kernel is that of one model with the chains of both, observed
+    at zero. The bound is
 
     .. math:: L \log c + \sum_c (\log Z_c - \langle h_c \rangle) - \tfrac12 \sum_t E\, \delta_t^T V^{-1} \delta_t
 
     where :math:`Z_c` normalises chain c with the fields h of the others. It is the best of several starts, one of them
-    what "mean-field" ends with, so that it is never below that. It is not positive semi-definite.
+    the result of "mean-field", so that it is never below that. It is not positive semi-definite.
     """
     _check_channels(P, Q)
     if how == Expected(0.0):

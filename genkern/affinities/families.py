@@ -1,6 +1,6 @@
 r"""Affinities within exponential families.
 
-Written so that all of x stands in the statistics, :math:`p(x) = e^{\theta^T T(x) - K(\theta)}`, a family has
+Written so that x occurs in the statistics only, :math:`p(x) = e^{\theta^T T(x) - K(\theta)}`, a family has
 
 .. math:: \log \int p^\rho q^\rho = K(\rho (\theta + \theta')) - \rho K(\theta) - \rho K(\theta')
 

@@ -148,7 +148,7 @@ def _flat(normals: GaussianStack, g: int) -> GaussianStack:
 
 
 def _chunks(g: int, a: int, row: int, size: int) -> Iterator[tuple[slice, slice]]:
-    """Yield slices of g blocks of a rows of so many numbers each, about ``size`` numbers at a time."""
+    """Yield slices of (g, a) rows of so many numbers each, about ``size`` numbers at a time."""
     if a * row <= size:
         step = size // (a * row)
         yield from ((slice(i, i + step), slice(0, a)) for i in range(0, g, step))

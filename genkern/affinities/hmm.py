@@ -1,4 +1,4 @@
-"""Affinities between hidden Markov models: one recursion over pairs of states, whatever they emit."""
+"""Affinities between hidden Markov models: one recursion over pairs of states, for all emissions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from genkern.models.value import rebatch
 from genkern.validation import Floats
 
 CHUNK = 1 << 20  # pairs of states at a time, each of which costs one elementary kernel value
-FAINT = 1e-280  # a positive weight whose power is smaller may have vanished; its pairs are done in logarithms
-FEW = 64  # factors of psi up to which it is made as it is needed, without a table
+FAINT = 1e-280  # a positive weight whose power is smaller may have underflowed; its pairs are computed in logarithms
+FEW = 64  # most factors of psi for which it is computed on the fly, without a table
 ENDLESS = (
     "the sum over all lengths diverges (the state-pair operator has spectral radius >= 1), so the kernel is "
     "infinite. Give length=, take a larger rho, scale real-valued data up, or use the mean map."
@@ -49,10 +49,10 @@ Psi = EmissionAffinities | Factors
 
 
 class Solver(NamedTuple):
-    """What makes kernel values of chains and psi.
+    """The functions that compute kernel values from chains and psi.
 
     ``crossed`` takes a models of n states, b models of m states and psi, and returns logs (a, b); ``paired`` takes g
-    of each and psi, and returns logs (g,). Up to ``few`` factors of psi may come as such.
+    of each and psi, and returns logs (g,). Up to ``few`` factors of psi may be passed as factors.
     """
 
     crossed: Callable[[PairSide, PairSide, Any], Floats]
@@ -100,7 +100,7 @@ def all_lengths(P: HMM, Q: HMM, how: How) -> Floats:
 
 
 def _with_faint(P: HMM, Q: HMM, how: How, plain: Callable[[PairSide, PairSide, Floats], float], logs: Floats) -> Floats:
-    """Set the logs, G + (a, b), of pairs with a weight whose power vanishes, by ``plain`` on logarithms of one pair."""
+    """Set the logs, G + (a, b), of pairs with a weight whose power underflows, by ``plain`` on their logarithms."""
     faint = [_is_faint(side, how.weight_power) for side in (P, Q)]
     for index in np.argwhere(faint[0][..., :, None] | faint[1][..., None, :]):
         *group, i, j = (int(k) for k in index)
@@ -135,7 +135,7 @@ def _check_stops(P: HMM, Q: HMM) -> None:
 
 
 def _by_rows(P: HMM, Q: HMM, how: How, solver: Solver) -> Floats:
-    """Return G + (a, b), with psi made and used for a few rows at a time."""
+    """Return G + (a, b), with psi computed for a few rows at a time."""
     *batch, a = P.shape
     b = Q.shape[-1]
     if batch:
@@ -167,7 +167,7 @@ def _by_rows(P: HMM, Q: HMM, how: How, solver: Solver) -> Floats:
 
 
 def _each(P: HMM, Q: HMM, how: How, solver: Solver) -> Floats:
-    """Return (g, a, b), one block after the other."""
+    """Return (g, a, b), for one index of g after the other."""
     blocks = []
     for i in range(len(P)):
         try:
@@ -209,8 +209,8 @@ def _logs(
 def _squares(crossed: Callable[[PairSide, PairSide, Psi], Floats], left: PairSide, right: PairSide, psi: Psi) -> Floats:
     """Return logs (g,) of pairs as the diagonals of small squares.
 
-    The compiled recursion does eight models at once where they have few states, and a call of it has its price, so
-    that squares are much cheaper than one call for every pair.
+    The compiled recursion computes eight models at once if they have few states, and each call has an overhead, so that
+    squares are much cheaper than one call for every pair.
     """
     (g, n), m = left.start.shape, right.start.shape[1]
     out = np.empty(g)

@@ -8,10 +8,10 @@ from genkern.validation import check_number
 
 
 class How:
-    """What stands between two distributions.
+    """A comparison of two distributions.
 
     Models with latent variables need only ``weight_power``: the power on their weights (start, transition and
-    mixture probabilities), while the comparison of what they emit is looked up for the emissions' own family.
+    mixture probabilities), while emissions are compared by the formula of their own family.
     """
 
     @property
@@ -55,7 +55,7 @@ class Power(How):
 class Expected(How):
     r"""The expected Gaussian kernel :math:`E\, e^{-\frac{\lambda}{2}\|X - Y\|^2}`, X and Y independent draws.
 
-    Symbols count as one-hot vectors: :math:`e^{-\lambda [x \ne y]}`.
+    Symbols are one-hot vectors: :math:`e^{-\lambda [x \ne y]}`.
 
     Parameters
     ----------

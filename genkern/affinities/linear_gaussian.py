@@ -56,7 +56,7 @@ def stacked_product(P: LDS, Q: LDS, how: Power, length: int) -> Floats:
 
     :math:`\Lambda = \sum_t \log |S_t|` is of each system's own Kalman filter; :math:`\Lambda_\Delta` and
     :math:`M = \sum_t v_t^T S_t^{-1} v_t` are of the filter of the difference of both observations, a system of
-    :math:`n + n'` states, on observations of zero; ``differences`` says how it keeps its digits.
+    :math:`n + n'` states, on observations of zero; see ``differences`` for its accuracy.
     """
     _check_channels(P, Q)
     rho, size = how.rho, P.n_channels * length
@@ -95,7 +95,7 @@ def stacked_mean_map(P: LDS, Q: LDS, how: Expected, length: int) -> Floats:
 def time_by_time(P: LDS, Q: LDS, how: How, length: int) -> Floats:
     """Return the sum over times of the affinities of the laws of single observations, G + (a, b).
 
-    The paper's recursion: it leaves the dependence between different times out.
+    The paper's recursion: it ignores the dependence between different times.
     """
     _check_channels(P, Q)
     total = np.zeros((*P.shape, Q.shape[-1]))
@@ -122,7 +122,7 @@ def _check_channels(P: LDS, Q: LDS) -> None:
 
 
 def _log_determinants(model: LDS, length: int) -> Floats:
-    """Return sum_t log |S_t| of each system's own filter, shape batch; -inf if one is singular, NaN if it is lost."""
+    """Return sum_t log |S_t| of each system's own filter, shape batch; -inf if singular, NaN if its digits are lost."""
     systems = model.systems()
     centred = systems._replace(mean=np.zeros_like(systems.mean), offset=np.zeros_like(systems.offset))
     count, d = systems.C.shape[:2]
@@ -133,7 +133,7 @@ def _log_determinants(model: LDS, length: int) -> Floats:
 
 
 def _refuse_lost(own: Floats, length: int) -> None:
-    """Raise for the first pair with a system whose own density is lost."""
+    """Raise for the first pair with a system whose own density has lost its digits."""
     wrong = np.argwhere(np.isnan(own))
     if len(wrong):
         raise PairError(

@@ -1,4 +1,4 @@
-"""Lower bounds of kernels between factorial models, by chains that do not know of each other; N pairs at a time."""
+"""Lower bounds of kernels between factorial models, by independent chains; N pairs at a time."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def collapsed_bound(chains: ChainPotentials, spread: Floats, starts: list[ChainB
 
 
 def joint_bound(chains: ChainPotentials, coupling: Coupling, starts: list[ChainBeliefs]) -> tuple[Floats, ChainBeliefs]:
-    """Return bounds (N,) with a Gaussian belief about every observation besides the chains', and the latter.
+    """Return bounds (N,) with a Gaussian belief about every observation, and the beliefs about the chains.
 
     The same beliefs about the chains give a collapsed bound that is no lower.
     """
@@ -110,7 +110,7 @@ def joint_bound(chains: ChainPotentials, coupling: Coupling, starts: list[ChainB
 
 
 def beliefs_of(chains: ChainPotentials, fields: list[Floats]) -> ChainBeliefs:
-    """Return what chains in given fields (N, L, K) believe."""
+    """Return the beliefs of chains in given fields (N, L, K)."""
     first = [_chain(*arrays) for arrays in zip(chains.starts, chains.steps, fields, strict=True)]
     return ChainBeliefs(*(list(part) for part in zip(*first, strict=True)))
 

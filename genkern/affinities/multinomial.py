@@ -14,12 +14,11 @@ from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
 from genkern.core.families.power_series import log_power_series, log_totals
 from genkern.models.families.multinomial import Multinomial
-from genkern.models.families.poisson import Poisson
 from genkern.validation import Floats
 
 CHUNK = 1 << 20  # numbers in a temporary array
 MAX_TOTAL = 4096  # of rows with random totals that have no closed form
-NEGLIGIBLE = 45.0  # minus the logarithm of what is lost when a sum ends
+NEGLIGIBLE = 45.0  # minus the logarithm of the truncation error of a sum
 
 
 @affinity.register(
@@ -38,13 +37,12 @@ def multinomial_product(P: Multinomial, Q: Multinomial, how: Power) -> Floats:
     _check_alike(P, Q)
     if isinstance(P.total, int):
         return _fixed_totals(P, Q, how.rho, P.total)
-    if isinstance(P.total, Poisson):
-        return _poisson_totals(P, Q, how.rho)
-    return _geometric_totals(P, Q, how.rho)
+    law: Any = P.total
+    return LAWS[law.family_name](P, Q, how.rho)
 
 
 def _plain(P: Multinomial, rho: float) -> bool:
-    """Say whether s draws have the s-th power of what one has."""
+    """Return whether the value of s draws is the s-th power of that of one."""
     return P.ordered or rho == 0.5
 
 
@@ -145,7 +143,7 @@ def _by_rows(P: Multinomial, Q: Multinomial, reduce: Callable[[Floats], Floats])
     out = np.empty((*batch, a, b))
     step = max(1, CHUNK // max(1, math.prod(batch) * b * P.width))
     for low in range(0, a, step):
-        first = low if P is Q and not batch else 0  # columns before are mirrored
+        first = low if P is Q and not batch else 0  # earlier columns are mirrored
         logs = left[..., low : low + step, None, :] + right[..., None, first:, :]
         out[..., low : low + step, first:] = reduce(logs.reshape(-1, P.width)).reshape(logs.shape[:-1])
         if first:
@@ -157,3 +155,6 @@ def _row_sums(logs: Floats, power: float) -> Floats:
     """Return the sums (N,) over the last axis of the log power series of every entry."""
     sums: Floats = log_power_series(logs.ravel(), power).reshape(logs.shape).sum(axis=-1)
     return sums
+
+
+LAWS = {"poisson": _poisson_totals, "geometric": _geometric_totals}  # of random totals

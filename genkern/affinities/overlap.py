@@ -1,4 +1,4 @@
-"""Sums of powers of probabilities over symbols, where rows are long and most of their entries may be alike."""
+"""Sums of powers of probabilities over symbols, where rows are long and most of their entries may be equal."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from scipy import sparse
 from genkern.core.arrays.products import inner_products
 from genkern.validation import Floats
 
-SMALLEST = 1e-280  # sums below may have lost terms to underflow and are done again in logs
+SMALLEST = 1e-280  # smaller sums may have lost terms to underflow and are recomputed in logs
 TILE = 1 << 22  # numbers of temporary copies of rows
-FEW = 256  # symbols that are too few to ask which entries are alike
-THIN = 1 / 16  # share of entries unlike the others up to which rows are kept sparse
+FEW = 256  # with fewer symbols, rows are not checked for equal entries
+THIN = 1 / 16  # share of other entries up to which rows are stored as sparse
 
 
 class ThinRows(NamedTuple):
-    r"""Rows (n, m) as a constant each, and what few entries have above it.
+    r"""Rows (n, m) as one constant each plus a few sparse entries.
 
-    A document of some hundred words out of forty thousand has its pseudocount, or zero, at all the others.
+    A document with some hundred of forty thousand words has its pseudocount, or zero, at all other words.
 
     Attributes
     ----------
     base : (n,)
         The smallest number of each row, raised to the power.
     above : CSR array (n, m)
-        What the entries have above it, not negative, so that nothing cancels in sums.
+        The entries minus the constant, not negative, so that nothing cancels in sums.
     sums : (n,)
         The sums of the rows of ``above``.
     """
@@ -46,7 +46,7 @@ class ThinRows(NamedTuple):
 
 
 def thin_rows(p: Floats, power: float) -> ThinRows | None:
-    """Return rows (n, m) to a power if most of their entries are alike, else None."""
+    """Return rows (n, m) to a power if most of their entries are equal, else None."""
     if p.ndim != 2 or p.shape[1] < FEW:
         return None
     pieces, base, left = [], [], int(THIN * p.size)
@@ -67,7 +67,7 @@ def thin_rows(p: Floats, power: float) -> ThinRows | None:
 def overlap(p: Floats, q: Floats, power: float) -> Floats:
     r"""Return :math:`\sum_k (p_k q_k)^\rho`, G + (a, b), for rows G + (a, m) and G + (b, m).
 
-    Rows of which most entries are alike are multiplied as sparse ones, others by tiles, so that no copy of them is
+    Rows of mostly equal entries are multiplied as sparse ones, others by tiles, so that no copy of them is
     larger than a tile. If q is p the result is symmetric to the last bit.
     """
     sums = np.empty((*p.shape[:-1], q.shape[-2]))

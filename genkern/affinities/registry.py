@@ -24,8 +24,8 @@ class Affinity:
     Parameters
     ----------
     P, Q : Model, stack of models or list of models
-        What is compared; a list of n models counts as a batch ``(n,)`` and may mix classes and sizes. If ``P is Q``
-        the result is symmetric, at half the price.
+        The models; a list of n models is a batch ``(n,)`` and may mix classes and sizes. If ``P is Q`` the result is
+        symmetric, at half the cost.
     how : Power or Expected
         The comparison.
     length : int, optional
@@ -33,7 +33,7 @@ class Affinity:
         value of one draw; a row of a ``BayesNet`` holds as many observations as there are observed nodes. Sequence
         models need it, unless both have ``stop`` probabilities: then the default is all lengths at once.
     method : str, default="exact"
-        Which kind of formula; nothing approximate is chosen silently.
+        The kind of formula; approximations are never chosen silently.
 
     Returns
     -------
@@ -42,8 +42,8 @@ class Affinity:
 
     Notes
     -----
-    ``affinity.table()`` lists the formulas, ``affinity.explain(p, q, how)`` names the one in charge,
-    ``affinity.register`` adds one, also for classes from elsewhere.
+    ``affinity.table()`` lists the formulas, ``affinity.explain(p, q, how)`` names the one that is used,
+    ``affinity.register`` adds one, also for classes of other packages.
 
     References
     ----------
@@ -71,7 +71,7 @@ class Affinity:
     # --- values
 
     def __call__(self, P: Any, Q: Any, how: How, length: int | None = None, method: str = "exact") -> Floats:
-        """Return log kernel values of shape P.shape + Q.shape; the class says what the arguments are."""
+        """Return log kernel values of shape P.shape + Q.shape; see the class for the arguments."""
         length = _checked(how, length)
         left = as_collection(P, "affinity")
         right = left if Q is P else as_collection(Q, "affinity")
@@ -89,7 +89,7 @@ class Affinity:
         length : int, optional
             Number of observations.
         method : str, default="exact"
-            Which kind of formula.
+            The kind of formula.
         """
         length = _checked(how, length)
         models = as_collection(P, "affinity.diag")
@@ -108,7 +108,7 @@ class Affinity:
         return out
 
     def block(self, P: Any, Q: Any, how: How, length: int | None = None, method: str = "exact") -> Floats:
-        """Return logs G + (a, b) for stacks of batch G + (a,) and G + (b,): the call for rules that rest on others.
+        """Return logs G + (a, b) for stacks of batch G + (a,) and G + (b,): for formulas that use others.
 
         As in a matrix product, the leading axes G are paired and the last ones crossed.
 
@@ -121,7 +121,7 @@ class Affinity:
         length : int, optional
             Number of observations.
         method : str, default="exact"
-            Which kind of formula.
+            The kind of formula.
         """
         rule, turned = self._find(type(P), type(Q), how, length, method)
         if not turned:
@@ -143,7 +143,7 @@ class Affinity:
         how : Power or Expected
             The comparison.
         method : str, default="exact"
-            Which kind of formula.
+            The kind of formula.
         """
         rule, turned = self._find(type(P), type(Q), how, None, method)
         if rule.factors is None:
@@ -197,9 +197,9 @@ class Affinity:
     ) -> Callable[[Formula], Formula]:
         """Return a decorator that enters a formula into the table.
 
-        The formula takes stacks P of batch G + (a,) and Q of batch G + (b,) and the ``how``, and returns logs
-        G + (a, b): as in a matrix product, the leading axes G are paired and the last ones crossed. It serves the
-        reversed pair of classes, too, and subclasses for which there is nothing nearer.
+        The formula takes stacks P of batch G + (a,) and Q of batch G + (b,) and the ``how``, and returns logs G +
+        (a, b): as in a matrix product, the leading axes G are paired and the last ones crossed. It is also used for the
+        reversed pair of classes, and for subclasses without a more specific formula.
 
         Parameters
         ----------
@@ -208,18 +208,18 @@ class Affinity:
         how : type
             Class of the comparison: Power, Expected or another.
         method : str, default="exact"
-            Name by which users ask for it.
+            Name in the parameter ``method``.
         reference : str
             Paper and equation.
         name : str, optional
             Name of the formula; the default is the function's.
         length : {"iid", "given", "all"}, default="iid"
             "iid": the formula compares one draw, and L independent ones are its L-th power. "given": it takes the
-            length as a fourth argument. "all": it sums over all lengths, and serves calls without a length.
+            length as a fourth argument. "all": it sums over all lengths, and is used without a length.
         exact : True, "bound" or "sampled", default=True
-            What the values are.
+            The kind of values.
         parts : tuple of str, default=()
-            Attributes of the models whose affinities the formula asks for, such as ``"emissions"``.
+            Attributes of the models whose affinities the formula uses, such as ``"emissions"``.
         factors : callable, optional
             For formulas whose values are inner products of non-negative rows: a function of the same arguments that
             returns these rows, G + (a, k) and G + (b, k), or None where the products might underflow.
@@ -227,8 +227,8 @@ class Affinity:
             For sampled values: a function of two single models, the ``how`` and, where the formula takes one, the
             length, that returns the standard error of the log value.
         whole : bool, default=False
-            Whether the formula cuts its work itself and is symmetric to the last bit where P is Q. Others get a stack
-            that meets itself in bands of rows.
+            Whether the formula bounds its memory itself and is symmetric to the last bit where P is Q. Otherwise a
+            stack is compared with itself in bands of rows.
 
         Examples
         --------
@@ -247,7 +247,7 @@ class Affinity:
             kind = "exact" if exact is True else exact
             title = formula.__name__ if name is None else name
             key = (left, right, how, method, length)
-            # A formula serves the reversed pair, so that two of them could make the affinity asymmetric.
+            # A formula is used for the reversed pair, too: two of them could make the affinity asymmetric.
             held = self._rules.get(key) or self._rules.get((right, left, how, method, length))
             if held is not None:
                 raise ValueError(
@@ -270,7 +270,7 @@ class Affinity:
     def explain(
         self, p: Any, q: Any, how: How, length: int | None = None, method: str = "exact"
     ) -> AffinityExplanation:
-        """Return which formula compares two models, where it comes from, and what its values are.
+        """Return the formula for two models, its reference, and its kind.
 
         Parameters
         ----------
@@ -281,7 +281,7 @@ class Affinity:
         length : int, optional
             Number of observations.
         method : str, default="exact"
-            Which kind of formula.
+            The kind of formula.
         """
         rule, turned = self._find(type(p), type(q), how, _checked(how, length), method)
         first, second = (q, p) if turned else (p, q)
@@ -325,7 +325,7 @@ class Affinity:
         return next(iter(nearest.values()))
 
     def _missing(self, left: type, right: type, how: type, free: bool, method: str) -> Exception:
-        """Return the error for a pair without a formula, naming what there is."""
+        """Return the error for a pair without a formula, naming the available ones."""
         pair = f"{left.__name__} x {right.__name__} under {how.__name__}"
         fitting = [
             rule
@@ -344,7 +344,7 @@ class Affinity:
 
 
 def _distance(cls: type, ancestor: type) -> int:
-    """Return how many steps an ancestor lies away in the method resolution order."""
+    """Return the distance of an ancestor in the method resolution order."""
     return cls.__mro__.index(ancestor)
 
 

@@ -18,7 +18,7 @@ from genkern.validation import Floats
 Mask = NDArray[np.bool_]
 LARGE = 600.0  # logs of psi above it are not exponentiated
 SMALL = 1e-280  # results below it may have lost terms to underflow
-ENDLESS = 1e14  # expected numbers of steps above it are infinity in rounding's disguise
+ENDLESS = 1e14  # larger expected numbers of steps are infinite up to rounding
 
 
 def log_all_lengths(left: PairSide, right: PairSide, log_psi: Floats) -> Floats:
@@ -68,7 +68,7 @@ def _live(left: PairSide, right: PairSide, common: Mask) -> Mask:
 
 
 def _by_solving(left: PairSide, right: PairSide, log_psi: Floats, live: Mask) -> Floats:
-    """Return log k, (c,), by solving; NaN where numbers too large or too small for it occur, +inf if endless."""
+    """Return log k, (c,), by solving; NaN where numbers are out of range, +inf if the series diverges."""
     c, n, m = log_psi.shape
     logs = np.where(live, log_psi, -np.inf)
     safe = logs.max(axis=(1, 2)) < LARGE
@@ -78,7 +78,7 @@ def _by_solving(left: PairSide, right: PairSide, log_psi: Floats, live: Mask) ->
     ends = (left.end[:, :, None] * right.end[:, None, :] * live).reshape(c, n * m)
     try:
         steps, sums = np.moveaxis(np.linalg.solve(matrix, np.stack([np.ones_like(ends), ends], axis=-1)), -1, 0)
-    except np.linalg.LinAlgError:  # one singular system spoils the batch
+    except np.linalg.LinAlgError:  # one singular system makes the whole batch fail
         return np.full(c, np.nan)
     with np.errstate(divide="ignore"):
         starts = (np.log(left.start)[:, :, None] + np.log(right.start)[:, None, :] + logs).reshape(c, n * m)

@@ -1,4 +1,4 @@
-"""Rows of the table of formulas: what a rule is, how it is applied, explained and printed."""
+"""Rows of the table of formulas: a rule, its application, explanation and printing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from genkern.affinities.how import How
 from genkern.models.base import draws_in
 from genkern.validation import Floats
 
-BAND = 64  # rows at a time when a stack meets itself: columns before the band are mirrored, not computed
+BAND = 64  # rows at a time when a stack is compared with itself: columns before the band are mirrored, not computed
 
 
 class PairError(ValueError):
@@ -25,7 +25,7 @@ class PairError(ValueError):
 
 @dataclass(frozen=True)
 class Rule:
-    """One row of the table: which classes, compared how, by which formula, taken from where."""
+    """One row of the table: the classes, the comparison, the formula and its reference."""
 
     left: type
     right: type
@@ -49,7 +49,7 @@ class Rule:
         return logs if length is None else draws_in(P, length, "affinity") * logs
 
     def square(self, P: Any, how: How, length: int | None) -> Floats:
-        """Return symmetric (n, n) logs of a stack of batch (n,) with itself, at half the price."""
+        """Return symmetric (n, n) logs of a stack of batch (n,) with itself, at half the cost."""
         if self.whole:
             return self.block(P, P, how, length)
         n = len(P)
@@ -69,16 +69,16 @@ class Rule:
 
 @dataclass(frozen=True)
 class AffinityExplanation:
-    """Which formula computes an affinity.
+    """The formula of an affinity.
 
     Attributes
     ----------
     name, reference : str
-        The formula and where it comes from.
+        The formula and its reference.
     kind : {"exact", "bound", "sampled"}
-        What its values are.
+        The kind of its values.
     parts : dict of str to Explanation
-        Formulas it rests on, such as that of the emissions of a hidden Markov model.
+        Formulas that it uses, such as that of the emissions of a hidden Markov model.
     standard_error : float or None
         Of the log value of these two models, if it is sampled.
     """

@@ -1,4 +1,4 @@
-"""Affinities between models known by draws."""
+"""Affinities between models represented by draws."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def sampled_product(P: Sampled, Q: Sampled, how: Power, length: int | None = Non
 def sampled_mean_map(P: Sampled, Q: Sampled, how: Expected, length: int | None = None) -> Floats:
     r"""Return the log of :math:`\frac{1}{N N'} \sum_{xy} e^{-\frac\lambda2 \|x - y\|^2}` over draws, G + (a, b).
 
-    Sequences of one length count as one long vector, symbols as one-hot vectors.
+    Sequences of one length are treated as one long vector, symbols as one-hot vectors.
     """
     out = np.empty((*P.shape, Q.shape[-1]))
     for block, left, right in _blocks(P, Q):
@@ -73,7 +73,7 @@ class Densities(NamedTuple):
 
 
 def densities(P: Sampled, Q: Sampled, length: int | None) -> Iterator[tuple[tuple[int, ...], Densities]]:
-    """Yield every index in G + (a, b) with the densities; a model is asked once about all draws of the other side."""
+    """Yield every index in G + (a, b) with the densities; models are evaluated once at all draws of the other side."""
     for block, left, right in _blocks(P, Q):
         own = [[model.log_prob(model.draws(length)) for model in side] for side in (left, right)]
         theirs = [_at_draws(model, right, length) for model in left]

@@ -5,11 +5,11 @@ of a file lies in a directory named by a digest of that file and of all those in
 not (and of the version of Numba): an edit opens fresh ones for the files that it can reach, and for no others.
 They lie under ``NUMBA_CACHE_DIR`` if that is set, else in the user's cache directory, else in a temporary one.
 
-Whoever can write there can make us run any code: what Numba keeps is loaded as pickles and machine code. So a directory
+Anyone who can write there can make us run any code: Numba loads pickles and machine code from its cache. So a directory
 is used only if nobody but this user can write into it or put another in its place; the user is told of one that is
-refused. Where none is left, code is compiled anew in every process.
+refused. If there is none, code is compiled again in every process.
 
-What is not found there is compiled, which takes a while; a person at a terminal or a notebook is told so.
+Code that is not in the cache is compiled, which takes a while; a user at a terminal or a notebook is told so.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # fastmath stays off: it breaks -inf and NaN. parallel stays off: threads run serial kernels over bins.
 FLAGS: dict[str, Any] = {"nopython": True, "nogil": True, "cache": True, "error_model": "numpy"}
 
-# Numba counts references to arrays with atomic operations, also inside loops; what allocates nothing can do without.
+# Numba counts references to arrays by atomic operations, also inside loops; functions that allocate nothing need none.
 UNCOUNTED: dict[str, Any] = {**FLAGS, **({"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {})}
 
-# What is compiled as a part of its callers only has no cache of its own.
+# Functions that are compiled only as a part of their callers have no cache of their own.
 UNCACHED: dict[str, Any] = {key: value for key, value in UNCOUNTED.items() if key not in ("nopython", "cache")}
 
 FIRST_USE = "genkern: compiling on first use, which may take a minute; the result is kept for the next time.\n"
@@ -114,9 +114,9 @@ def cache_directory(digest: str, chosen: str = "") -> Path | None:
     name = f"genkern-{digest}"
     base = chosen or str(_user_cache())
     dangers = []
-    for place, label in ((base, name), (tempfile.gettempdir(), f"{name}-{_user_id()}")):
-        directory = Path(os.path.realpath(place)) / label
-        with contextlib.suppress(OSError):  # what cannot be made or looked at cannot be used
+    for folder, label in ((base, name), (tempfile.gettempdir(), f"{name}-{_user_id()}")):
+        directory = Path(os.path.realpath(folder)) / label
+        with contextlib.suppress(OSError):  # a folder that cannot be created or inspected cannot be used
             make_private(directory)
             danger = exposure(directory)
             if danger is not None:
@@ -162,7 +162,7 @@ def source_digest(module: str) -> str:
 
 
 def _reached(module: str) -> set[str]:
-    """Return the names of a module and of all that it imports from here, directly or not; a stranger may reach all."""
+    """Return the names of a module and of all it imports from here, directly or not; all names for foreign modules."""
     if not _path(module).exists():
         return {_module_of(path) for path in CORE.rglob("*.py")}
     reached, waiting = set(), {module, "jit"}

@@ -1,1 +1,1 @@
-"""What an input is: objects read, checked and packed, alphabets, content digests, values as bytes, the store."""
+"""Inputs: objects are read, checked and packed; alphabets, content digests, values as bytes, the store."""

@@ -17,7 +17,7 @@ __all__ = ["NAMED", "Alphabet", "as_alphabet", "infer_alphabet"]
 
 
 def _biological(name: str, symbols: str, extras: str, missing: str) -> Alphabet:
-    """Return a named alphabet: extras like "R=AG Y=CT", each letter of `missing` standing for any symbol."""
+    """Return a named alphabet: extras like "R=AG Y=CT", each letter of `missing` meaning any symbol."""
     table = [(item[0], tuple(sorted(map(symbols.index, item[2:])))) for item in extras.split()]
     table.append((missing[0], tuple(range(len(symbols)))))
     codes = {letter: code for code, letter in enumerate([*symbols, *(letter for letter, _ in table)])}
@@ -25,7 +25,7 @@ def _biological(name: str, symbols: str, extras: str, missing: str) -> Alphabet:
     codes |= dict.fromkeys(missing, codes[missing[0]])
     codes |= {letter.lower(): code for letter, code in codes.items()}
     aliases = tuple((letter, code) for letter, code in codes.items() if letter not in canonical)
-    aliases = (*aliases, (None, codes[missing[0]]))  # None spells NaN as well
+    aliases = (*aliases, (None, codes[missing[0]]))  # None also means NaN
     return Alphabet(tuple(symbols), tuple(table), aliases, name)
 
 
@@ -47,14 +47,14 @@ def as_alphabet(spec: Any, missing: Any = None, unknown: str | None = None) -> A
         A name (in any case), the characters of a string, the symbols of an iterable, or m for the integers
         0..m-1. The named ones know lower case, the IUPAC codes (``R`` is A or G, ...; in proteins ``B``,
         ``Z``, ``J``) and fully missing symbols: ``N X - ? .`` in DNA and RNA, ``X - ? * .`` in proteins,
-        where also the rare ``U`` and ``O``, which none of the twenty letters spells, count as missing. In token
+        where also the rare ``U`` and ``O``, which are none of the twenty letters, are treated as missing. In token
         lists of the named ones NaN and None are missing, too.
     missing : hashable, default=None
-        One more symbol that stands for a fully missing one, e.g. ``"?"`` or ``-1``; ``float("nan")`` declares
-        that NaN and None do. None: nothing is missing but what a named alphabet says.
+        One more symbol that means a fully missing one, e.g. ``"?"`` or ``-1``; ``float("nan")`` declares
+        that NaN and None do. None: only the missing symbols of a named alphabet.
     unknown : {"error", "missing"}, optional
-        What becomes of other symbols: an error, or a missing symbol, with a warning that counts them. The default is
-        an error, or what a given Alphabet says.
+        Treatment of other symbols: an error, or a missing symbol, with a warning that counts them. The default is an
+        error, or that of a given Alphabet.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def as_alphabet(spec: Any, missing: Any = None, unknown: str | None = None) -> A
 
 
 def _plain(symbol: Any) -> Any:
-    """Return a symbol as a Python value, refusing what cannot be one."""
+    """Return a symbol as a Python value, refusing other types."""
     symbol = symbol.item() if isinstance(symbol, np.generic) else symbol
     if type(symbol).__hash__ is None or is_gap(symbol):
         raise TypeError(f"as_alphabet: a symbol must be hashable and not missing. Got {symbol!r}.")
@@ -115,15 +115,15 @@ def infer_alphabet(X: Any, missing: Any = None, who: str = "infer_alphabet") -> 
     """Return the alphabet of a whole list of objects: its distinct symbols, sorted.
 
     Integers are codes where they are few and small, at most 64 different ones from 0 to 255. Others are refused, since
-    they may be readings, and so are negative ones unless declared missing. A symbol that is absent from the list is
-    unknown: where the alphabet is used later, it counts as missing, with a warning. Where any of that is not what you
-    want, give the alphabet instead.
+    they may be measurements, and so are negative ones unless declared missing. A symbol that is absent from the list is
+    unknown: where the alphabet is used later, it is treated as missing, with a warning. To avoid any of this, give the
+    alphabet.
 
     Parameters
     ----------
     X : list of strings, token lists or 1-D integer arrays, or a 2-D array of integers
     missing : hashable, default=None
-        The symbol that stands for a missing one, as in `as_alphabet`. ``"-"`` or ``"?"`` are ordinary symbols
+        The symbol of a missing observation, as in `as_alphabet`. ``"-"`` or ``"?"`` are ordinary symbols
         unless declared here.
     who : str
         The caller's name, for error messages.

@@ -1,4 +1,4 @@
-"""Alphabets as values: symbols to codes and back, and what an ambiguous symbol may stand for."""
+"""Alphabets as values: symbols to codes and back, and the members of ambiguous symbols."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Codes = NDArray[np.int32]
 
 SHOWN = 30  # symbols of larger alphabets are not listed in messages
 NAMED_UNKNOWN = 5  # unknown symbols that a warning names
-UNKNOWN = ("missing", "error")  # what may become of symbols outside an alphabet
-STAND_IN = "\N{REPLACEMENT CHARACTER}"  # spells an unknown symbol among single characters
+UNKNOWN = ("missing", "error")  # treatments of symbols outside an alphabet
+STAND_IN = "\N{REPLACEMENT CHARACTER}"  # spelling of an unknown symbol among single characters
 
 # The plain letters of the named alphabets.
 LETTERS = {"dna": "ACGT", "rna": "ACGU", "protein": "ACDEFGHIKLMNPQRSTVWY"}
@@ -34,7 +34,7 @@ LETTERS = {"dna": "ACGT", "rna": "ACGU", "protein": "ACDEFGHIKLMNPQRSTVWY"}
 class Alphabet:
     r"""A finite set of symbols with codes 0..m-1, and extra codes for symbols that are only partly known.
 
-    An extra code stands for "one of these symbols": its probability is the sum of its members',
+    An extra code means "one of these symbols": its probability is the sum of its members',
 
     .. math:: b_k(s) = \sum_j \mathrm{members}_{sj}\, b_k(j),
 
@@ -48,12 +48,12 @@ class Alphabet:
     ambiguities : tuple of (symbol, tuple of member codes), default=()
         Extra symbols, with codes m, m + 1, ...
     aliases : tuple of (symbol, code), default=()
-        Further spellings of a code, e.g. lower case; only ``encode`` knows them.
+        Further spellings of a code, e.g. lower case; used by ``encode`` only.
     name : str, default=None
         "dna", "rna", "protein" or None.
     unknown : {"error", "missing"}, default="error"
-        What becomes of a symbol that the alphabet has not: an error, or a fully missing symbol, with a warning that
-        counts them. It says how data are read, not what codes mean: it takes no part in comparisons and digests.
+        Treatment of symbols outside the alphabet: an error, or a fully missing symbol, with a warning that counts them.
+        It affects how data are read, not the meaning of codes, and is ignored in comparisons and digests.
 
     Examples
     --------
@@ -167,11 +167,11 @@ class Alphabet:
         return make_key(self.symbols, self.ambiguities)
 
     def members_for(self, codes: NDArray[Any]) -> sparse.csr_array | None:
-        """Return `sparse_members` if extra codes occur among (N,) codes, else None: nobody else needs them."""
+        """Return `sparse_members` if extra codes occur among (N,) codes, else None."""
         return self.sparse_members if codes.size and codes.max() >= self.size else None
 
     def with_unknown(self, unknown: str | None) -> Alphabet:
-        """Return the alphabet that reads unknown symbols as told; as it does, if None."""
+        """Return the alphabet with this treatment of unknown symbols; unchanged if None."""
         return self if unknown in (None, self.unknown) else replace(self, unknown=unknown)
 
     def append_extras(self, probs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -179,11 +179,11 @@ class Alphabet:
         return np.concatenate([probs, probs @ self.extras.T], axis=-1)
 
     def pass_to_members(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return (..., m) of the (..., M) of all codes: each member gets what its extra codes have."""
+        """Return (..., m) of the (..., M) of all codes: each member gets the sum over its extra codes."""
         return raw[..., : self.size] + raw[..., self.size :] @ self.extras
 
     def same_codes(self, other: Alphabet) -> bool:
-        """Return whether every code means the same in another alphabet, which may know other spellings."""
+        """Return whether every code means the same in another alphabet, which may have other spellings."""
         return self.symbols == other.symbols and self.ambiguities == other.ambiguities
 
     def encode(self, obj: Any, index: int | None = None, who: str = "Alphabet.encode") -> Codes:
@@ -207,7 +207,7 @@ class Alphabet:
         return codes
 
     def _no_symbols(self, flat: Flat, wrong: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return which of the places outside the alphabet cannot be new symbols: fractions, or another kind of data."""
+        """Return which positions outside the alphabet cannot be new symbols: fractions, or another kind of data."""
         if isinstance(flat.symbols, np.ndarray):
             values = flat.symbols[wrong]
             fractions = ~np.isnan(values) & ((values != np.rint(values)) | np.isinf(values))
@@ -219,7 +219,7 @@ class Alphabet:
         return np.array([at for at in wrong if kind_of_symbol(flat.symbols[at]) not in kinds], np.int64)
 
     def _warn_unknown(self, flat: Flat, wrong: NDArray[np.int64], who: str, first: int | None) -> None:
-        """Say how many symbols are unknown, in how many objects, and which."""
+        """Warn how many symbols are unknown, in how many objects, and which."""
         places: dict[Any, int] = {}
         for at in wrong.tolist():
             places.setdefault(None if is_gap(flat.symbols[at]) else flat.symbols[at], at)
@@ -257,12 +257,12 @@ class Alphabet:
     @cached_property
     def _lookup(self) -> dict[Any, int]:
         """Codes by symbol, aliases included."""
-        known = self._spelled[: self.size + len(self.ambiguities)]  # what spells unknown symbols is one itself
+        known = self._spelled[: self.size + len(self.ambiguities)]  # the spelling of unknown symbols is one itself
         return {symbol: code for code, symbol in enumerate(known)} | dict(self.aliases)
 
     @cached_property
     def _characters(self) -> Codes:
-        """Codes by code point, -1 where there is none; the last entry answers for all beyond."""
+        """Codes by code point, -1 where there is none; the last entry is for all larger ones."""
         points = {ord(s): code for s, code in self._lookup.items() if isinstance(s, str) and len(s) == 1}
         table = np.full(max([*points, 127]) + 2, -1, dtype=np.int32)
         table[list(points)] = list(points.values())
@@ -308,7 +308,7 @@ class Alphabet:
         return found
 
     def _outside(self, symbol: Any, flat: Flat) -> str:
-        """Return what is wrong with a symbol outside the alphabet, and the remedy that would work."""
+        """Return the error message for a symbol outside the alphabet, with the remedy."""
         symbol = symbol.item() if isinstance(symbol, np.generic) else symbol
         if is_gap(symbol):
             return f"{symbol!r} is not in {self!r}. Declare it missing by {self._with_missing(symbol)}, or remove it."
@@ -326,7 +326,7 @@ class Alphabet:
         )
 
     def _other_kind(self, symbol: Any) -> str:
-        """Return what is wrong with a number where all symbols are strings, or the reverse; else nothing."""
+        """Return the error message for a number where all symbols are strings, or the reverse; else an empty string."""
         text = isinstance(symbol, str)
         kinds = {isinstance(known, str) for known in self._lookup if known is not None}
         if text in kinds or not (text or isinstance(symbol, numbers.Integral)):
@@ -341,7 +341,7 @@ class Alphabet:
         )
 
     def _with_missing(self, symbol: Any) -> str:
-        """Return the code that makes this alphabet with one more symbol, which is missing."""
+        """Return the source code of this alphabet with one more symbol, which is missing."""
         spec = "alphabet"  # whatever was given
         if self.name is not None:
             spec = repr(self.name)
@@ -376,7 +376,7 @@ def is_gap(token: Any) -> bool:
 
 
 def kind_of_symbol(symbol: Any) -> str:
-    """Return what sort of symbol a token is: "gap", "number", "character", "word" or the name of its type."""
+    """Return the kind of a token: "gap", "number", "character", "word" or the name of its type."""
     if is_gap(symbol):
         return "gap"
     if isinstance(symbol, str):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-DIGEST_SIZE = 16  # bytes: collisions are out of reach, file names stay short
+DIGEST_SIZE = 16  # bytes: no collisions in practice, short file names
 NOT_CONTENT = frozenset({"n_jobs", "verbose", "store"})  # parameters that cannot change a result
 
 
@@ -27,7 +27,7 @@ def make_key(*parts: Any) -> str:
     Parameters
     ----------
     *parts : any of the above
-        What the key depends on. Order and nesting count: ``make_key(1, 2)`` is not ``make_key((1, 2))``.
+        Values that determine the key. Order and nesting count: ``make_key(1, 2)`` is not ``make_key((1, 2))``.
 
     Returns
     -------
@@ -48,9 +48,10 @@ def make_key(*parts: Any) -> str:
 
 
 def state_key(value: Any) -> str:
-    """Return the hex digest of all that an object holds: its own ``digest``, or its class and attributes.
+    """Return the hex digest of an object's content: its own ``digest``, or its class and attributes.
 
-    So it is all the way down. Unlike with ``make_key``, what an estimator has learned counts.
+    Attributes are treated in the same way, recursively. Unlike with ``make_key``, fitted attributes of estimators
+    count.
 
     Raises
     ------
@@ -61,7 +62,7 @@ def state_key(value: Any) -> str:
 
 
 class _Plain:
-    """An object that is its attributes; one that is larger has slots, or a compiled class keeps something in it."""
+    """An object with attributes only; larger ones have slots, or hidden state of a compiled class."""
 
 
 def _state(value: Any, outer: tuple[int, ...]) -> Any:
@@ -88,7 +89,7 @@ def _state(value: Any, outer: tuple[int, ...]) -> Any:
 
 
 def _class_name(kind: type) -> str:
-    """Return the name of a class: of this package's own without the module, so that keys do not move with it."""
+    """Return the name of a class: of this package's own without the module, so that keys survive moves of modules."""
     home = kind.__module__.partition(".")[0]
     return f"{home if home == 'genkern' else kind.__module__}.{kind.__qualname__}"
 

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 FORM_NAMES = {"string": "a string", "tokens": "a token list", "integers": "integers", "floats": "floats"}
 USE_SYMBOLS = "symbols need a categorical emission, missing numbers are NaN"
 
-# What to do with objects that lie the other way round. No model has layout=, but all take what check_objects returns.
+# The remedy for transposed objects. No model has layout=, but all accept the result of check_objects.
 TURN = {
     "time-first": 'If the objects are (d, T), pass check_objects(X, kind="series", layout="channels-first"), or '
     "transpose them: [np.transpose(x) for x in X], np.swapaxes(X, 1, 2) of an array.",
@@ -37,7 +37,7 @@ TURN = {
 
 
 class Flat(NamedTuple):
-    """All symbols of a list of objects, one after the other; object i is symbols[offsets[i]:offsets[i + 1]].
+    """All symbols of a list of objects, concatenated; object i is symbols[offsets[i]:offsets[i + 1]].
 
     symbols: a string (N characters), a 1-D array of N numbers, or a list of N hashable tokens.
     """
@@ -46,9 +46,15 @@ class Flat(NamedTuple):
     offsets: Ints
 
     def where(self, at: int, first: int | None = 0) -> str:
-        """Return the words for a place: object (counted from `first`, left out if None) and position."""
+        """Return the text of a location: object (counted from `first`, left out if None) and position."""
         index, position = locate(self.offsets, at)
         return f"position {position}" if first is None else f"object {first + index}, position {position}"
+
+    def take(self, rows: Ints) -> Flat:
+        """Return the symbols, a string or an array, of some objects."""
+        pieces = [self.symbols[self.offsets[i] : self.offsets[i + 1]] for i in rows.tolist()]
+        symbols = "".join(pieces) if isinstance(self.symbols, str) else np.concatenate(pieces)
+        return Flat(symbols, offsets_of(np.diff(self.offsets)[rows]))
 
 
 def flatten_symbols(X: Any, who: str) -> Flat:
@@ -106,7 +112,7 @@ def _refuse_mixture(forms: list[str], who: str) -> None:
 
 
 def _concatenate_numbers(objects: list[Any], who: str) -> NDArray[Any]:
-    """Return numeric objects as one array, refusing integers that no array holds."""
+    """Return numeric objects as one array, refusing integers too large for an array."""
     arrays = []
     for index, obj in enumerate(objects):
         array = np.asarray(obj)
@@ -174,7 +180,7 @@ def to_floats(value: Any, what: str) -> Floats:
 
 
 def _uneven(rows: Any) -> str:
-    """Return what is wrong with a nested list that is no array, and the remedy."""
+    """Return the error message for a nested list that is no array, with the remedy."""
     sizes = [len(row) if isinstance(row, list | tuple) else np.size(row) for row in rows]
     odd = next((r for r, size in enumerate(sizes) if size != sizes[0]), None)
     if odd is None:
@@ -197,7 +203,7 @@ def refuse_univariate(table: Floats, who: str, width: int | None) -> None:
 
 
 def width_remedy(d: int, width: int | None, columns: str, hint: str = "") -> str:
-    """Return what to do with objects of width d where another is expected (None: that of object 0)."""
+    """Return the remedy for objects of width d where another is expected (None: that of object 0)."""
     remedy = f"select the same {columns} in all objects."
     if width is not None:
         remedy = f"pass the {width} {columns} that are expected, or fit a model to objects with {d}."

@@ -1,4 +1,4 @@
-"""What is looked at in an input before it is used: what integers mean, how series lie, what is missing altogether."""
+"""Checks of inputs: the meaning of integers, transposed series, objects that are missing altogether."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from genkern.data.flatten import TURN, Flat
 from genkern.data.intake import Ints, collect, form_of, offsets_of
 from genkern.validation import warn
 
-FEW, SMALL = 64, 256  # integers that are symbols unasked: at most so many different ones, all below
-WIDE = 8  # channels per time step from which on an array is likely to lie the other way round
+FEW, SMALL = 64, 256  # integers that are taken as symbols: at most so many different ones, all below
+WIDE = 8  # channels per time step from which on an array is probably transposed
 FLOATS = "pass floats, X.astype(float) or [np.asarray(x, float) for x in X], to what takes series"  # of readings
 NAMED = 5  # objects that a warning names
 
@@ -38,13 +38,13 @@ def form_kind(X: Any, who: str) -> str:
 
 
 def flatten_integers(X: Any, who: str) -> Flat:
-    """Return the integers of all objects, also such as no array of numbers holds."""
+    """Return the integers of all objects, also those too large for arrays."""
     arrays = [np.asarray(obj) for obj in collect(X, who)]
     return Flat(np.concatenate(arrays), offsets_of([len(array) for array in arrays]))
 
 
 def ask_about_integers(distinct: list[Any], flat: Flat, who: str) -> None:
-    """Raise for different integers that are not few and small, and so may be symbols as well as readings."""
+    """Raise for different integers that are not few and small, and so may be symbols as well as measurements."""
     outside = {code for code in distinct if not 0 <= code < SMALL}
     if not outside and len(distinct) <= FEW:
         return
@@ -68,7 +68,7 @@ def warn_wide(shapes: set[tuple[int, ...]]) -> None:
             'If they are (T, d), check_objects(X, kind="series", layout="time-first") says so.',
             UserWarning,
             ["layout"],
-            stacklevel=1,  # one place for all calls, so that the same words are shown once
+            stacklevel=1,  # one location for all calls, so that the same text is shown once
         )
 
 

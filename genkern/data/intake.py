@@ -1,4 +1,4 @@
-"""Reading what users pass as X: a container becomes a list or an array, an object one of five forms."""
+"""Reading what users pass as X: containers become lists or arrays, objects one of five forms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from genkern.validation import check_lengths
 Ints = NDArray[np.int64]
 
 ACCEPTED = "a list of strings, token lists or arrays, or a 2-D or 3-D array"
-PLAIN = (int, float, complex, np.number)  # numbers that arrays hold
+PLAIN = (int, float, complex, np.number)  # types of numbers that arrays can hold
 TEXT_KINDS = "OUST"  # NumPy dtype kinds whose elements are Python objects once in a list
 
 
@@ -33,7 +33,7 @@ def locate(offsets: Ints, flat: int) -> tuple[int, int]:
 def collect(X: Any, who: str) -> list[Any] | NDArray[Any]:
     """Return X as a list of objects, or as a 2-D or 3-D array whose first axis runs over them."""
     _refuse_container(X, who)
-    # Optional packages are known by the name of the module, so that they need not be installed.
+    # Types of optional packages are recognised by the name of the module, so that they need not be installed.
     if type(X).__module__.split(".")[0] == "awkward":
         objects: Any = [_from_awkward(item) for item in X]
     elif hasattr(X, "__array__"):
@@ -55,7 +55,7 @@ def collect(X: Any, who: str) -> list[Any] | NDArray[Any]:
 
 
 def _refuse_container(X: Any, who: str) -> None:
-    """Raise for what is not a list of objects."""
+    """Raise for anything but a list of objects."""
     if isinstance(X, str | bytes | bytearray | memoryview):
         raise TypeError(f"{who}: X must be {ACCEPTED}. Got one string; put it into a list: [X].")
     if type(X).__module__.startswith("pandas") and type(X).__name__.endswith("GroupBy"):
@@ -110,13 +110,13 @@ def _from_awkward(item: Any) -> Any:
     except (TypeError, ValueError):  # rows of unequal lengths, or numbers among strings
         return item.to_list()
     if array.dtype.kind in "iuf":
-        # Numbers of an array that has gaps elsewhere come masked as well, and stay what they are.
+        # Numbers of an array with missing entries elsewhere are masked arrays, too, and are kept.
         return as_array(array) if np.ma.is_masked(array) else np.asarray(array)
     return item.to_list() if np.ma.is_masked(array) else np.asarray(array)
 
 
 def _check_table(X: NDArray[Any], who: str) -> NDArray[Any]:
-    """Return a 2-D or 3-D array of objects, or raise in the words scikit-learn uses for tables."""
+    """Return a 2-D or 3-D array of objects, or raise with scikit-learn's messages for tables."""
     refuse_kind(X.dtype, f"{who}: X")
     if X.ndim < 2:
         raise ValueError(
@@ -149,7 +149,7 @@ def refuse_kind(dtype: np.dtype[Any], what: str) -> None:
 
 
 def form_of(obj: Any, index: int, who: str) -> tuple[str, Any]:
-    """Return what an object is, and the object as a string, list or array.
+    """Return the form of an object, and the object as a string, list or array.
 
     The forms are "string", "tokens" (hashables), "integers" and "floats" (1-D), and "rows" (2-D numbers).
     """
@@ -248,7 +248,7 @@ def _are_number_rows(items: list[Any] | tuple[Any, ...], types: set[type]) -> bo
 
 
 def from_concatenated(X: Any, lengths: Any) -> list[Any]:
-    """Return the list of objects that lie one after the other in X, as views where X is an array.
+    """Return the list of objects that are concatenated in X, as views where X is an array.
 
     Parameters
     ----------

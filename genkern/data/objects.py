@@ -1,4 +1,4 @@
-"""What an input is: lists of symbol sequences, series or bags, checked once and packed for the passes."""
+"""Inputs: lists of symbol sequences, series or bags, checked once and packed for the passes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from genkern.data.alphabets import Alphabet, as_alphabet, infer_alphabet, infer_flat
 from genkern.data.coding import UNKNOWN
-from genkern.data.flatten import TURN, Floats, flatten_numbers, flatten_symbols, refuse_univariate, width_remedy
+from genkern.data.flatten import TURN, Flat, Floats, flatten_numbers, flatten_symbols, refuse_univariate, width_remedy
 from genkern.data.inspection import (
     all_missing,
     ask_about_integers,
@@ -19,7 +19,17 @@ from genkern.data.inspection import (
 )
 from genkern.data.intake import from_concatenated, locate, offsets_of
 from genkern.data.packed import Packed, object_digest, object_digests
-from genkern.validation import LARGEST, check_option, encoded_once, remember_encoded, remember_width, too_large
+from genkern.validation import (
+    LARGEST,
+    check_option,
+    encoded_once,
+    encodings_of,
+    made_of,
+    made_once,
+    remember_encoded,
+    remember_width,
+    too_large,
+)
 
 __all__ = [
     "Alphabet",
@@ -53,10 +63,10 @@ def pack_symbols(
     who : str
         The caller's name, for error messages.
     missing : hashable, default=None
-        A symbol that stands for a missing one, as in `as_alphabet`.
+        The symbol of a missing observation, as in `as_alphabet`.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet, now and whenever it is used again, as in `as_alphabet`. The
-        default is "missing" for an inferred alphabet, and for another what it says, which is "error" unless told.
+        Treatment of symbols outside the alphabet, now and whenever it is used again, as in `as_alphabet`. The default
+        is "missing" for an inferred alphabet, and that of a given Alphabet, else "error".
 
     Returns
     -------
@@ -70,7 +80,7 @@ def pack_symbols(
         return _packed_symbols(X, known, who, unknown)
 
     def encode() -> Packed:
-        flat = flatten_symbols(X, who)
+        flat = flat_symbols(X, who)
         alphabet = infer_flat(flat, missing, who).with_unknown(unknown) if known is None else known
         codes = alphabet.encode_flat(flat, who)
         if alphabet.missing_code is not None:
@@ -163,10 +173,26 @@ def pack_points(X: Any, who: str = "pack_points", n_features: int | None = None,
     return encoded_once(X, (setting, n_features), encode, lambda packed: (setting, packed.values.shape[1]))
 
 
-def handed_on(packed: Packed) -> list[Any]:
-    """Return packed series as a list, which later steps of the call under way need not encode again.
+def flat_symbols(X: Any, who: str) -> Flat:
+    """Return the symbols of all objects, which the call under way flattens once."""
+    return made_once(X, "flat", lambda: flatten_symbols(X, who), lambda flat: 8 * len(flat.symbols))
 
-    They do so where they have something to say: of numbers that are too large, of objects without any.
+
+def remember_part(X: Any, part: Any, rows: Any) -> None:
+    """Let the call under way know what some objects of X, at these rows, are encoded to, from what it knows of X."""
+    flat: Flat | None = made_of(X, "flat")
+    if flat is not None and isinstance(flat.symbols, str | np.ndarray):
+        made_once(part, "flat", lambda: flat.take(rows), lambda own: 8 * len(own.symbols))
+    for settings, packed in encodings_of(X):
+        if packed.alphabet is None:
+            remember_encoded(part, settings, packed.take(rows))
+            remember_encoded(X, settings, packed)  # for other parts, which come next
+
+
+def handed_on(packed: Packed) -> list[Any]:
+    """Return packed series as a list that later steps of the same call need not encode again.
+
+    They are encoded again where a check must warn or raise: numbers that are too large, objects without any.
     """
     series, missing = packed.objects(), np.isnan(packed.values).all(axis=1)
     if np.fmax.reduce(np.abs(packed.values), axis=None) <= LARGEST and not len(all_missing(missing, packed.offsets)):
@@ -176,7 +202,7 @@ def handed_on(packed: Packed) -> list[Any]:
 
 
 def _packed_symbols(packed: Packed, alphabet: Alphabet | None, who: str, unknown: str | None) -> Packed:
-    """Return packed codes of the expected alphabet as they are, with an alphabet that reads as expected."""
+    """Return packed codes of the expected alphabet unchanged, with its treatment of unknown symbols."""
     if packed.alphabet is None:
         raise TypeError(f"{who}: expected symbols. Got packed numbers; use a continuous emission.")
     if alphabet is not None and not alphabet.same_codes(packed.alphabet):
@@ -196,7 +222,7 @@ def _packed_symbols(packed: Packed, alphabet: Alphabet | None, who: str, unknown
 
 
 def _packed_numbers(packed: Packed, who: str, width: int | None, columns: str) -> Packed:
-    """Return packed numbers of the expected width as they are."""
+    """Return packed numbers of the expected width unchanged."""
     if packed.alphabet is not None:
         raise TypeError(f"{who}: expected numbers. Got symbols of {packed.alphabet!r}; use a categorical emission.")
     return _check_width(packed, who, width, columns, "packed")
@@ -206,7 +232,7 @@ def _check_width(packed: Packed, who: str, width: int | None, columns: str, layo
     """Return packed numbers, raising if their width is not the expected one."""
     d = packed.values.shape[1]
     if width is not None and d != width:
-        # A table (n, d) of bags of one draw has lengths 1 and cannot lie the other way round.
+        # A table (n, d) of bags of one draw has lengths 1 and cannot be transposed.
         turn = TURN[layout] if width > 1 and (packed.lengths == width).all() else ""
         remedy = width_remedy(d, width, columns, turn)
         raise ValueError(f"{who}: object 0 has {d} {columns} (as all others), {width} were expected. {remedy}")
@@ -243,7 +269,7 @@ def _pack_list(arrays: list[Floats], who: str, width: int | None, columns: str, 
 
 
 def _check_size(packed: Packed, who: str, largest: float) -> Packed:
-    """Return packed numbers, raising at the first that is infinite or larger than what can be computed with."""
+    """Return packed numbers, raising at the first that is infinite or too large."""
     size = np.abs(packed.values)
     if size.size and np.fmax.reduce(size, axis=None) > largest:
         row, column = np.argwhere(size > largest)[0].tolist()
@@ -255,13 +281,13 @@ def _check_size(packed: Packed, who: str, largest: float) -> Packed:
 
 
 def kind_of(X: Any, who: str = "kind_of", ask: bool = True) -> str:
-    """Return "symbols" or "series": what ``emission="auto"`` takes the objects for.
+    """Return "symbols" or "series": the kind of objects for ``emission="auto"``.
 
-    Symbols are strings, token lists, and packed codes. Series are all floats, objects with two axes (also nested lists
-    or tuples of numbers) and 3-D arrays. Integers (lists of ints, 1-D arrays of integer dtype, 2-D arrays of n
-    sequences) are symbols if they are few and small, at most 64 different ones from 0 to 255. Others may be readings
-    as well as symbols: this is an error that says how to tell (or symbols, without ``ask``). One object of floats among
-    integers makes all of them series. Where this is not what you mean, e.g. for counts, say so by ``emission=``.
+    Symbols are strings, token lists, and packed codes. Series are all floats, objects with two axes
+    (also nested lists or tuples of numbers) and 3-D arrays. Integers (lists of ints, 1-D arrays of integer dtype, 2-D
+    arrays of n sequences) are symbols if they are few and small, at most 64 different ones from 0 to 255. Others may be
+    measurements as well as symbols: this is an error that names the remedy (or symbols, without ``ask``). One object of
+    floats among integers makes all of them series. If this is wrong, e.g. for counts, set ``emission=``.
     """
     if isinstance(X, Packed):
         return "series" if X.alphabet is None else "symbols"
@@ -282,15 +308,15 @@ def check_objects(
     largest: float = LARGEST,
     unknown: str | None = None,
 ) -> Packed:
-    """Check a list of objects and return it packed: the one place that says what an input is.
+    """Check a list of objects and return it packed: the definition of legal inputs.
 
     Parameters
     ----------
     X : list, or anything that indexes like one
         Strings, token lists, integer or float arrays (T,), float arrays (T, d); 2-D and 3-D arrays, data
-        frames, pandas Series, awkward and object arrays; or what this function returned.
+        frames, pandas Series, awkward and object arrays; or the result of this function.
     kind : "auto", "symbols", "series" or "points", default="auto"
-        What the objects are. "auto" is "symbols" if `alphabet` or `missing` is given, else `kind_of`.
+        The kind of objects. "auto" is "symbols" if `alphabet` or `missing` is given, else `kind_of`.
     alphabet, missing : see `as_alphabet`
         For symbols. None infers the alphabet from the whole list.
     layout : "time-first" or "channels-first", optional
@@ -300,8 +326,8 @@ def check_objects(
     largest : float, default=1e75
         Numbers beyond it are refused: squares, and squares of variances, would overflow.
     unknown : {"missing", "error"}, optional
-        For symbols: what becomes of those outside the alphabet. The default is "error" for a given alphabet; an
-        inferred one takes others for missing wherever it is used later.
+        For symbols: treatment of those outside the alphabet. The default is "error" for a given alphabet; an inferred
+        one treats others as missing in later uses.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Objects packed for the passes: all positions one after the other, where each object begins, and digests of each."""
+"""Objects packed for the passes: concatenated positions, offsets of objects, and digests of each."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Packed(NamedTuple):
 
     Attributes
     ----------
-    values : (N,) int32 codes, or (N, d) float64 with NaN for missing; CSR rows (N, m) where a model takes sparse counts
+    values : (N,) int32 codes, or (N, d) float64 with NaN for missing; CSR rows (N, m) for models of sparse counts
     offsets : (n + 1,) int64
     alphabet : Alphabet of the codes, None for numbers
-    weights : (n,) float64, positive: how often each object counts in a fit; None is once
+    weights : (n,) float64, positive: the weight of each object in a fit; None: all are one
     """
 
     values: NDArray[Any]

@@ -1,4 +1,4 @@
-"""Several representations of the same objects, side by side under names: what kernels on views compare."""
+"""Several named representations of the same objects, for kernels on views."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Representations:
     Parameters
     ----------
     views : mapping of str to list, matrix or stack of n representations
-        Vectors as a dense or sparse matrix, models as a list or stack, raw objects as they are.
+        Vectors as a dense or sparse matrix, models as a list or stack, raw objects unchanged.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Values as bytes: JSON and raw arrays, which loading can only read, never run.
+"""Values as bytes: JSON and raw arrays, so that loading never runs code.
 
 A value is a number, string, bytes or None, an array of numbers or strings, a list, tuple or dict of values, or an
 object of a registered class (models, alphabets), which is its class's name and its fields. Floats and arrays come back
@@ -8,7 +8,7 @@ bit by bit.
 
     magic (8 bytes) | checksum of the rest (16) | length of the JSON (8, little-endian) | JSON | buffers
 
-In the JSON, null, booleans, strings, ints, finite floats and lists stand for themselves; everything else is an object
+In the JSON, null, booleans, strings, ints, finite floats and lists are stored directly; everything else is an object
 with one key: ``{"float": "nan"}``, ``{"tuple": [...]}``, ``{"dict": [[key, value], ...]}``, ``{"bytes": length}``,
 ``{"array": [dtype, shape]}``, ``{"scalar": dtype}`` (a NumPy one) or ``{"value": [class, {field: ...}]}``. The buffers
 are the bytes of arrays, scalars and bytes, one after the other in the order of the JSON, so that none can be claimed
@@ -16,8 +16,8 @@ twice. An array that does not lie in C order in memory has a third entry, its ax
 products of matrices depend on it in the last bit. Whoever knows how to take other objects apart gives a ``Codec``; they
 are ``{"object": [name, {field: ...}]}``.
 
-Nothing in a file is believed: classes are looked up by name among those that are registered, never imported by it (only
-this package's own modules are, from its closed list of names), and what they build has passed their constructors.
+Nothing in a file is trusted: classes are looked up by name among those that are registered, never imported by it (only
+this package's own modules are, from its closed list of names), and their constructors check the fields.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from genkern.data.digests import DIGEST_SIZE
 
-MAGIC = b"genkern2"  # of the format; "genkern1" were pickles
+MAGIC = b"genkern2"  # version of the format; "genkern1" were pickles
 SIZE = struct.Struct("<Q")
 START = len(MAGIC) + DIGEST_SIZE + SIZE.size
 LARGEST_HEADER = 2**26  # bytes of JSON: its objects take many times as much memory; large things are arrays
@@ -87,7 +87,7 @@ def register(cls: AnyClass) -> AnyClass:
 
     The class has ``_to_fields(self)``, which returns a dict of names to values, and the class method
     ``_from_fields(fields, trusted)``, which builds an equal object, or raises if the fields are not what they should
-    be; it need not look at those that are trusted. All subclasses of ``Model`` are registered by themselves.
+    be; trusted fields need no check. All subclasses of ``Model`` are registered automatically.
     """
     _classes[_name_of(cls)] = cls
     return cls
@@ -105,7 +105,7 @@ def dumps(value: Any, codec: Codec | None = None) -> bytes:
     Raises
     ------
     TypeError
-        For what is not a value: functions, arrays of objects, objects of other classes.
+        For anything that is not a value: functions, arrays of objects, objects of other classes.
     """
     writer = _Writer(codec)
     header = json.dumps(writer.encode(value, 0), separators=(",", ":"), allow_nan=False).encode()

@@ -27,7 +27,7 @@ __all__ = ["Store", "make_key"]
 PICKLED = b"genkern1"  # first bytes of entries of the old format, pickles, which are never loaded
 ENTRY, TEMPORARY = ".entry", ".tmp"
 KEEP = 0.9  # share of max_bytes kept when evicting, so that it is not done at every put
-STALE = 3600.0  # seconds after which a temporary file is the remains of a dead process
+STALE = 3600.0  # seconds after which a temporary file belongs to a dead process
 
 _live: WeakValueDictionary[str, Store] = WeakValueDictionary()
 _live_lock = threading.RLock()
@@ -41,8 +41,8 @@ class Store:
     threads and, with a path, from many processes at once: an entry is one file, written aside and moved into
     place.
 
-    A memo never stands in the way of a result. What is damaged is computed again; what cannot be written (a folder
-    that is read-only, or full) or is not a value (an object of a foreign class) is not kept. One warning says so.
+    Failures of the store never prevent a result. Damaged entries are computed again; results that cannot be written
+    (a folder that is read-only, or full) or are no values (objects of other classes) are not stored, with one warning.
 
     Entries hold arrays and JSON (``genkern.data.serialize``): reading one cannot run code, and a model that is read has
     passed its constructor. Values are models, alphabets, numbers, strings, arrays, and lists, tuples and dicts of
@@ -54,9 +54,9 @@ class Store:
     Parameters
     ----------
     path : path-like, default=None
-        Folder of the entries; if it does not exist it is made, for this user alone (mode 700, files 600, whatever the
-        umask). None: in memory. In a folder that others can write, their entries would be taken for fits: a warning
-        says so.
+        Folder of the entries; if it does not exist it is created, for this user only
+        (mode 700, files 600, whatever the umask). None: in memory. In a folder that others can write, their entries
+        would be used as fits; this gives a warning.
     max_bytes : int, default=2**30
         Limit to the size of all entries, in memory or on disk.
 
@@ -108,7 +108,7 @@ class Store:
     def put(self, key: str, value: Any) -> None:
         """Store a value, which must not be None, under a key of `make_key`.
 
-        What cannot be kept is not, and a warning says so.
+        Values that cannot be stored are skipped with a warning.
         """
         _check_key(key)
         if value is None:
@@ -194,7 +194,7 @@ class Store:
         self._warn("write", text + "Make room or give another path.")
 
     def _warn(self, kind: str, text: str) -> None:
-        """Warn of each kind of trouble once."""
+        """Warn of each kind of problem once."""
         with self._lock:
             known = kind in self._told
             self._told.add(kind)
@@ -333,7 +333,7 @@ class _Folder:
                 self._size -= size
 
     def _scan(self) -> list[tuple[float, int, str]]:
-        """Return time, size and name of all entries, removing the remains of dead writers."""
+        """Return time, size and name of all entries, removing temporary files of dead processes."""
         files = []
         for folder in self.path.glob("??"):
             found: list[os.DirEntry[str]] = []
@@ -361,7 +361,7 @@ class _Folder:
 
 
 def _read_regular(file: Path, max_bytes: int) -> bytes:
-    """Return the content of a file that is one (a pipe would never end) and not larger than any entry can be."""
+    """Return the content of a regular file (a pipe would never end) that is not too large for an entry."""
     handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with open(handle, "rb") as stream:
         status = os.fstat(handle)

@@ -1,1 +1,1 @@
-"""What a linear classifier saw: contributions of features and positions."""
+"""Explanations of linear classifiers: contributions of features and positions."""

@@ -1,4 +1,4 @@
-"""What a linear classifier saw in an object: contributions of parameters and of positions to its decision."""
+"""Explanations of a linear classifier's decision for one object: contributions of parameters and of positions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Explanation:
     Attributes
     ----------
     label : object
-        The class for which the decision value speaks.
+        The class of the decision value.
     decision : float
         The decision value :math:`f(x)`; of two classes, that of the second is the classifier's and that of the first
         has the other sign.
@@ -46,9 +46,9 @@ class Explanation:
     rest : float
         The part r of the contributions that belongs to no position, such as centring constants and priors.
     table : sparse array of shape (T, p)
-        What each feature contributes at each position: its rows sum to ``positions``.
+        The contribution of each feature at each position: its rows sum to ``positions``.
     x : object
-        What was explained.
+        The explained object.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Explanation:
     def by_block(self) -> dict[str, Floats]:
         """Return the contributions (T,) of positions for each block of features, such as ``transitions``.
 
-        A block is what names have in common before their last bracket.
+        A block is the common part of names before their last bracket.
         """
         blocks = [str(name).rpartition("[")[0] or str(name) for name in self.names]
         names, owner = np.unique(blocks, return_inverse=True)
@@ -118,19 +118,19 @@ class Explanation:
 
 @one_warning_each()
 def explain(pipeline: Any, x: Any, label: Any = None) -> Explanation:
-    r"""Say what a linear classifier saw in an object: the contribution of every feature and of every position.
+    r"""Return the contributions of every feature and of every position to a linear classifier's decision.
 
     .. math:: f(x) = b + \sum_j w_j \phi_j(x), \qquad \phi_j(x) = f_j\Big(\sum_t s_{tj} + a_j\Big), \qquad
        d_t = \sum_j w_j\, s_{tj}\, \frac{f_j(g_j) - f_j(0)}{g_j}, \quad g_j = \sum_t s_{tj} + a_j
 
-    A feature contributes its coefficient times its value. What an embedding sums over positions is split between them:
+    A feature contributes its coefficient times its value. Sums over positions in an embedding are split between them:
     Fisher scores and tangent vectors by posterior expectations (:math:`s_t = E[\nabla \log p(x_t, q_t | q_{t-1}) | x]`;
-    the step into a state belongs to the state's position), log-odds by what each observation adds to those of
-    the observations before it, visits of states by their posteriors, words equally over their symbols, windows of a
-    series equally over what they read. Maps after the sum (roots, unit length, scaling) pass a position's share on in
-    proportion, which is exact for linear maps and is otherwise the integrated gradient along the straight line from
-    zero. Where the terms of a feature cancel, :math:`g_j = 0`, its positions get nothing. What no position has, as
-    centring constants and class priors, is the ``rest``, so that both sums are exact.
+    the step into a state belongs to the state's position), log-odds by their change with each further observation,
+    visits of states by their posteriors, words equally over their symbols, windows of a series equally over their
+    positions. Maps after the sum (roots, unit length, scaling) scale the shares of positions in proportion, which is
+    exact for linear maps and is otherwise the integrated gradient along the straight line from zero. Where the terms of
+    a feature cancel, :math:`g_j = 0`, its positions get zero. Terms that belong to no position, such as centring
+    constants and class priors, are the ``rest``, so that both sums are exact.
 
     Parameters
     ----------
@@ -141,8 +141,8 @@ def explain(pipeline: Any, x: Any, label: Any = None) -> Explanation:
         ``MultiScale`` or ``CrossFit`` of such, a ``FeatureUnion``, or any other transformer, then without positions),
         steps that map features one to one or select some, and a classifier with ``coef_``: ``LinearSVC``,
         ``LogisticRegression``, ``RidgeClassifier``, ``SVC(kernel="linear")`` of two classes, this package's kernel
-        classifiers with ``kernel="linear"``, ``OneVsRestClassifier`` of such. A fitted grid search stands for its best
-        pipeline.
+        classifiers with ``kernel="linear"``, ``OneVsRestClassifier`` of such. For a fitted grid search its best
+        pipeline is used.
     x : object
         One object: a string, a token list, a series or a bag.
     label : object, optional
@@ -258,17 +258,17 @@ def _trace(pipeline: Pipeline, steps: list[Any], x: Any) -> Traced:
 
 
 def _count(pipeline: Pipeline, x: Any) -> int | None:
-    """Return how many objects the pipeline sees in x, None if it cannot take x as a list of objects."""
+    """Return the number of objects in x for the pipeline, None if x is no list of objects."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of an attempt that is an error in any case
+            warnings.simplefilter("ignore")  # warnings of a call that fails anyway
             return len(pipeline.predict(x))
     except (TypeError, ValueError):
         return None
 
 
 def _check_linear(classifier: Any, row: Any, decision: float, index: int, size: float) -> None:
-    """Refuse a classifier whose decision value is another than its coefficients say."""
+    """Refuse a classifier whose decision value is not the linear function of its coefficients."""
     own = float(np.ravel(classifier.decision_function(row))[index])
     if not abs(own - decision) <= ROUNDING * (size + abs(own)):
         raise TypeError(

@@ -1,4 +1,4 @@
-"""One object on its way through a pipeline, with what each of its positions adds to the features."""
+"""One object through the steps of a pipeline, with the contributions of its positions to the features."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Seen(NamedTuple):
     ----------
     X : list of one object
     reads : sparse array of shape (T, S), or None
-        How what the S positions of that object add is shared by the T positions of the original one; None if they are
-        the same, no rows if it is not known.
+        Shares of the T original positions in the contributions of the S positions of that object; None if they are the
+        same, no rows if unknown.
     """
 
     X: Any
@@ -49,7 +49,7 @@ class Traced(NamedTuple):
     ----------
     row : matrix of shape (1, p), dense or sparse
     terms : sparse array of shape (T, p)
-        What the positions add; what they lack of ``row`` belongs to none. No rows if it is not known.
+        The contributions of positions; the rest of ``row`` belongs to none. No rows if unknown.
     names : ndarray of shape (p,) of str
     """
 
@@ -69,7 +69,7 @@ def follow(steps: list[Any], state: Any) -> Any:
 
 
 def embeds(step: Any) -> bool:
-    """Say whether a step is known to turn objects into features."""
+    """Return whether a step is known to turn objects into features."""
     if isinstance(step, Pipeline):
         return any(embeds(inner) for _, inner in step.steps)
     if isinstance(step, FeatureUnion):
@@ -80,7 +80,7 @@ def embeds(step: Any) -> bool:
 
 
 def look(step: Any, state: Seen) -> Seen:
-    """Take an object through a step that makes another object of it."""
+    """Take an object through a step that returns another object."""
     X = step.transform(state.X)
     before, after = len(state.X[0]), len(X[0])
     if isinstance(step, Windows):
@@ -119,7 +119,7 @@ def advance(step: Any, state: Any) -> Any:
     """Take an object or its features through one step.
 
     Features that a step maps one to one keep their terms, in proportion: with :math:`u_j = f_j(v)` the terms of
-    :math:`v_j` are multiplied by :math:`(f_j(v) - f_j(0)) / v_j`. Of other steps no terms are known.
+    :math:`v_j` are multiplied by :math:`(f_j(v) - f_j(0)) / v_j`. After other steps no terms are known.
     """
     if isinstance(state, Seen):
         if hasattr(step, "position_features"):
@@ -138,7 +138,7 @@ def advance(step: Any, state: Any) -> Any:
 
 
 def _embed(step: Any, state: Seen) -> Traced:
-    """Take an object through an embedding that knows what its positions add."""
+    """Take an object through an embedding with ``position_features``."""
     row, terms = step.transform(state.X), step.position_features(state.X)
     if state.reads is not None:
         terms = state.reads @ terms
@@ -149,14 +149,14 @@ def _mapped(step: Any, state: Traced, row: Any) -> Any:
     """Return the terms after a step that maps features one to one."""
     with np.errstate(all="ignore"):
         origin = np.nan_to_num(as_vector(step.transform(0.0 * state.row)), posinf=0.0, neginf=0.0)
-    if isinstance(step, SCALERS):  # straight lines: their slope is known also where v is zero
+    if isinstance(step, SCALERS):  # linear maps: the slope is known also where v is zero
         slope = as_vector(step.transform(np.ones(state.row.shape))) - origin
         return sparse.csr_array(state.terms * slope[None])
     return share(state.terms, as_vector(state.row), as_vector(row) - origin)
 
 
 def _names(step: Any, given: Any, width: int) -> NDArray[np.object_]:
-    """Return the names of the features of a step, made up if it has none."""
+    """Return the names of the features of a step, generated if it has none."""
     if hasattr(step, "get_feature_names_out"):
         return np.asarray(step.get_feature_names_out(given), dtype=object)
     return np.array([f"{type(step).__name__.lower()}{j}" for j in range(width)], dtype=object)
@@ -217,7 +217,7 @@ def _(step: LogOddsWeights, state: Any) -> Traced:
 
 
 def _side_by_side(parts: dict[str, Traced]) -> Traced:
-    """Return the features of all parts; those of parts of which no terms are known have none."""
+    """Return the concatenated features of all parts; parts without terms have none."""
     rows = [part.row for part in parts.values()]
     length = max(part.terms.shape[0] for part in parts.values())
     terms = [

@@ -1,71 +1,86 @@
-"""What the transformers of objects share: whether they are fitted, the width of tables, names of features, and tags."""
+"""What embeddings share: features with parts by position, and a model, or one per class, given or fitted."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from abc import abstractmethod
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
-from genkern.data.objects import remember_width
-from genkern.features.class_models import takes_nan
-
-SYMBOLS = {"two_d_array": False, "categorical": True, "string": True}  # tags; of tables, only those of integer codes
+from genkern.data.objects import Packed
+from genkern.data.transformer import Transformer
+from genkern.features.class_models import are_given, fit_class_models, fit_models
+from genkern.models.class_mixture import ClassMixture, refuse_impossible
+from genkern.validation import Floats, check_number
 
 
-class ObjectTransformer(TransformerMixin, BaseEstimator):
-    """A transformer of lists of objects, which says by class attributes what scikit-learn wants to know.
-
-    NaN may mean missing where an ``estimator`` takes it, and labels are required for a model ``per_class``, unless a
-    class says otherwise.
-    """
-
-    _fitted: ClassVar[str] = "model_"  # the attribute that a fit sets last
-    _inputs: ClassVar[dict[str, bool]] = {}  # tags of the input
-    _of_floats: ClassVar[bool] = False  # whether the result is an array of floats, whatever the input
-
-    def _ready(self, X: Any) -> None:
-        """Raise if it is not fitted, or if X is a table of another width."""
-        check_is_fitted(self, self._fitted)
-        remember_width(self, X, reset=False)
-
-    def _needs_labels(self) -> bool:
-        """Say whether fit requires y."""
-        return bool(getattr(self, "per_class", False))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if hasattr(self, "estimator"):
-            tags.input_tags.allow_nan = takes_nan(self.estimator)
-        for name, value in self._inputs.items():
-            setattr(tags.input_tags, name, value)
-        tags.target_tags.required = self._needs_labels()
-        if not self._of_floats:
-            tags.transformer_tags.preserves_dtype = []
-        return tags
-
-
-class Embedding(ObjectTransformer, ABC):
-    """A transformer of objects to features that have names, ``_names_out``."""
+class Embedding(Transformer):
+    """A transformer of objects to features, of which each position of an object adds a part."""
 
     @abstractmethod
-    def _names_out(self) -> Any:
-        """Return the names of the features."""
+    def _position_features(self, packed: Any) -> Any:
+        """Return what each position of one encoded object adds to its features, a sparse array (T, p)."""
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the features.
+    def position_features(self, X: Any) -> Any:
+        """Return what each position of one object adds to its features, a sparse array (T, p).
 
         Parameters
         ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        names : ndarray of shape (n_features_out_,) of str
+        X : list of one object
         """
-        check_is_fitted(self, self._fitted)
-        return np.asarray(self._names_out(), dtype=object)
+        return self._position_features(self._ready(X))
+
+
+class ModelEmbedding(Embedding):
+    """Features of objects under a model, which is an ``estimator``'s, fitted to all objects, or given in its place."""
+
+    _refuses_y = False  # unless there is no model per class, as ``fit_models`` knows
+    estimator: Any
+    per_class: bool
+    model_: Any
+
+    def _check_options(self) -> None:
+        """Check the parameters."""
+
+    @abstractmethod
+    def _learn(self, packed: Packed) -> None:
+        """Learn from encoded objects what features need beyond the model."""
+
+    def _fit_model(self, X: Any, y: Any) -> tuple[Any, Packed]:
+        """Return the model, and the objects, encoded for it."""
+        return fit_models(self.estimator, X, y, self.per_class, type(self).__name__)
+
+    def _fit(self, X: Any, y: Any) -> None:
+        self._check_options()
+        self.model_, packed = self._fit_model(X, y)
+        self._learn(packed)
+
+    def _encode(self, X: Any) -> Any:
+        return self.model_.pack(X)
+
+
+class ClassEmbedding(ModelEmbedding):
+    """Features of objects under a ``ClassMixture``, of at least two class models with ``priors``."""
+
+    priors: Any
+    v_max: float
+
+    def _check_options(self) -> None:
+        check_number(self.v_max, "v_max", type(self).__name__, exclusive=True)
+
+    def _fit_model(self, X: Any, y: Any) -> tuple[ClassMixture, Packed]:
+        who = type(self).__name__
+        mixture, packed = fit_class_models(self.estimator, X, y, self.priors, who)
+        if len(mixture.labels) < 2:
+            raise ValueError(f"{who} needs at least two classes. Got one class, {mixture.labels[0]!r}.")
+        self.classes_ = np.array(mixture.labels)
+        return mixture, packed
+
+    def _joint(self, packed: Packed) -> Floats:
+        """Return joint log-probabilities (n_objects, n_classes), refusing objects that no class can have."""
+        joint: Floats = self.model_.joint_log_prob(packed)
+        refuse_impossible(joint, self.model_.labels, type(self).__name__)
+        return joint
+
+    def _needs_labels(self) -> bool:
+        return not are_given(self.estimator)

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from genkern.affinities.collection import Collection, Group, as_collection
-from genkern.features.base import Embedding
+from genkern.data.transformer import Transformer
 from genkern.models.base import Model
 from genkern.models.characteristic import Complexes, EmittingChain, Waves
 from genkern.models.fit.streams import seed_of
 from genkern.validation import Floats, check_bool, check_int, check_number
 
 NUMBERS = 1 << 17  # complex numbers of a temporary array: a few of them should fit into the processor's cache
-HIGHEST = 340.0  # the logarithm of a feature whose square is neither lost nor infinite
+HIGHEST = 340.0  # logarithms of features whose squares neither underflow nor overflow
 LOG_2 = math.log(2.0)
 
 
-class CharacteristicFeatures(Embedding):
+class CharacteristicFeatures(Transformer):
     r"""Features of models whose inner products estimate the mean map kernel: characteristic functions.
 
     .. math:: \phi_s(p) = \sqrt{\frac{N(\omega_s; 0, \lambda I)}{D\, g(\omega_s)}}\, [\mathrm{Re}\, \chi_p(\omega_s),
@@ -31,15 +30,15 @@ class CharacteristicFeatures(Embedding):
 
     with :math:`X \sim p` and :math:`Y \sim q` independent: that of ``MeanMap(lam, length)``. For a hidden Markov model
     :math:`\chi = \pi^T \mathrm{diag}(\chi_i(\omega_1))\, A\, \mathrm{diag}(\chi_i(\omega_2)) \cdots 1`, with
-    :math:`\chi_i` those of its emissions. N models take O(N D L n^2), not O(N^2 L n^3), and a linear learner does the
-    rest; the error of a product is of order :math:`D^{-1/2}`.
+    :math:`\chi_i` those of its emissions. N models take O(N D L n^2), not O(N^2 L n^3), and are used with a linear
+    learner; the error of a product is of order :math:`D^{-1/2}`.
 
     Parameters
     ----------
     lam : float, default=1.0
         Sharpness :math:`\lambda`, not negative.
     length : int, optional
-        Number L of observations; needed for hidden Markov models. Of other models it is a number of independent draws,
+        Number L of observations; needed for hidden Markov models. For other models it is a number of independent draws,
         by default one.
     n_components : int, default=512
         Number of columns, even: twice the number D of random frequencies.
@@ -49,12 +48,12 @@ class CharacteristicFeatures(Embedding):
     random_state : int, default=0
         Seed of the frequencies.
     n_jobs : int, optional
-        Threads, over blocks of models.
+        Threads, over batches of models.
 
     Attributes
     ----------
     frequencies_ : ndarray of shape (L, D, d)
-        One independent vector for every observation; symbols count as one-hot vectors.
+        One independent vector for every observation; symbols are one-hot vectors.
     log_weights_ : ndarray of shape (D,)
         Logarithms of the factors of the features: half the log ratio of the densities :math:`N(0, \lambda I)` and g.
 
@@ -68,7 +67,7 @@ class CharacteristicFeatures(Embedding):
     Frequencies are drawn from the Gaussian g with precision :math:`1 / \lambda + 2 v_j` in dimension j, where v is the
     median variance within the states or components of all models given to ``fit`` (zero for symbols). Variances damp
     high frequencies, by :math:`e^{-\omega^T \Sigma\, \omega / 2}`: most of those drawn from :math:`N(0, \lambda I)`
-    itself would hardly count, and for 20 observations the error would be several times as large.
+    itself would contribute little, and for 20 observations the error would be several times as large.
 
     References
     ----------
@@ -88,8 +87,9 @@ class CharacteristicFeatures(Embedding):
            [0.52, 0.71]])
     """
 
-    _fitted = "frequencies_"
+    _fitted = "log_weights_"
     _inputs: ClassVar[dict[str, bool]] = {"two_d_array": False}
+    _refuses_y = False  # models have no positions that it could be of
 
     def __init__(
         self,
@@ -107,19 +107,7 @@ class CharacteristicFeatures(Embedding):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw frequencies for the space that the models are distributions over.
-
-        Parameters
-        ----------
-        X : list of models, or stack
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         who = "CharacteristicFeatures"
         check_bool(self.normalize, "normalize", who)
         lam = check_number(self.lam, "lam", who)
@@ -135,22 +123,13 @@ class CharacteristicFeatures(Embedding):
         self.frequencies_ = np.sqrt(lam / (1.0 + lam * damping)) * drawn
         ratios = damping * self.frequencies_**2 - np.log1p(lam * damping)
         self.log_weights_: Floats = 0.25 * ratios.sum(axis=(0, 2))
-        return self
 
-    def transform(self, X: Any) -> Floats:
-        """Return the features of each model.
-
-        Parameters
-        ----------
-        X : list of models, or stack
-
-        Returns
-        -------
-        features : ndarray of shape (n, n_components)
-        """
-        check_is_fitted(self, "frequencies_")
+    def _encode(self, X: Any) -> Collection:
         models = self._collect(X)
         self._match(models)
+        return models
+
+    def _transform(self, models: Collection) -> Floats:
         features = np.empty((len(models), self.n_components))
 
         def fill(stack: Any, places: NDArray[np.int64]) -> None:
@@ -160,10 +139,9 @@ class CharacteristicFeatures(Embedding):
         Parallel(n_jobs=self.n_jobs, require="sharedmem")(tasks)
         return features
 
-    def _names_out(self) -> Any:
+    def _names_out(self, given: Any) -> Any:
         """Return ``re[0]``, ``re[1]``, ..., ``im[0]``, ``im[1]``, ..."""
-        count = self.frequencies_.shape[1]
-        return np.array([f"{part}[{s}]" for part in ("re", "im") for s in range(count)], dtype=object)
+        return [f"{part}[{s}]" for part in ("re", "im") for s in range(self.frequencies_.shape[1])]
 
     def _collect(self, X: Any) -> Collection:
         """Return models sorted into stacks, refusing those without characteristic functions."""
@@ -199,7 +177,7 @@ class CharacteristicFeatures(Embedding):
                 )
 
     def _parts(self, group: Group) -> list[tuple[Any, NDArray[np.int64]]]:
-        """Return a stack in pieces of bounded work space."""
+        """Return a stack in batches of bounded workspace."""
         states = _chain(group.stack).start.shape[1]
         size = max(1, NUMBERS // (self.frequencies_.shape[1] * states * _waves(group.stack).load))
         return [(group.stack[i : i + size], group.places[i : i + size]) for i in range(0, len(group.places), size)]
@@ -242,14 +220,14 @@ def log_characteristic(stack: Any, frequencies: Floats) -> tuple[Complexes, Floa
             paths = (turned @ paths.view(np.float64)).view(np.complex128)
         factors, heights = leaf.characteristic(waves)
         if heights is not None:
-            # Of states that no path has reached, the factor may be too large.
+            # The factors of states that no path has reached may be too large.
             top = np.where(paths != 0, heights, -np.inf).max(axis=1)
             top = np.where(np.isneginf(top), 0.0, top)
             factors = factors * np.exp(np.minimum(heights - top[:, None], 0.0))
             logs += top
         paths *= factors
         sizes = np.abs(paths.view(np.float64)).max(axis=1).reshape(a, count, 2).max(axis=2)
-        exponents = np.maximum(np.frexp(sizes)[1], -1000)  # beyond it, the inverse is no number
+        exponents = np.maximum(np.frexp(sizes)[1], -1000)  # beyond it, the inverse is not finite
         paths *= np.ldexp(1.0, -exponents)[:, None]
         logs += exponents * LOG_2
     return (paths if final is None else final[..., None] * paths).sum(axis=1), logs
@@ -262,7 +240,7 @@ def _chain(stack: Any) -> EmittingChain:
 
 
 def _waves(stack: Any) -> Waves:
-    """Return what is known of the frequencies of what a stack emits, refusing unknown families."""
+    """Return the properties of the frequencies of the emissions of a stack, refusing unknown families."""
     leaf = _chain(stack).emissions
     found: Waves | None = leaf.waves()
     if found is None:
@@ -276,7 +254,7 @@ def _waves(stack: Any) -> Waves:
 
 
 def _kind(stack: Any) -> tuple[Any, ...]:
-    """Return what models must share to be compared: the dimension, the alphabet, and whether they stop."""
+    """Return what comparable models have in common: the dimension, the alphabet, and whether they stop."""
     chain = _chain(stack)
     stops = chain.final is not None and getattr(stack, "stop", None) is not None
     return _waves(stack).dimension, getattr(chain.emissions, "alphabet", None), stops

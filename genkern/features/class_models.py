@@ -1,4 +1,4 @@
-"""One model per class, fitted or given, with class probabilities: what label-using embeddings start from."""
+"""One model per class, fitted or given, with class probabilities, for embeddings that use labels."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def fit_class_models(estimator: Any, X: Any, y: Any, priors: Any, who: str) -> t
     """Return one model per class with priors, labels in sorted order, and the objects, encoded for them.
 
     ``estimator`` is cloned and fitted to the objects of each class (which share the alphabet of all), or is a dict
-    ``{label: model}`` of models that are used as they are, or a ``ClassMixture``, whose priors are then used too.
+    ``{label: model}`` of models that are used unchanged, or a ``ClassMixture``, whose priors are then used too.
     ``priors`` is "empirical", "uniform", probabilities in the order of the sorted labels, or a dict by label.
     """
     empirical = isinstance(priors, str) and priors == "empirical"
-    if isinstance(estimator, ClassMixture):
+    if are_given(estimator):
         if not empirical:
             raise ValueError(f"{who}: a ClassMixture has priors of its own. Leave the parameter 'priors' out.")
-        given: Mapping[Any, Any] = dict(zip(estimator.labels, estimator.models))
-        priors, empirical = dict(zip(estimator.labels, estimator.priors)), False
+        given: Mapping[Any, Any] = estimator.class_models
+        priors, empirical = dict(zip(given, estimator.priors)), False
     elif isinstance(estimator, Mapping):
         given = estimator
     else:
@@ -42,6 +42,11 @@ def fit_class_models(estimator: Any, X: Any, y: Any, priors: Any, who: str) -> t
     counts = _count(classes, X, y, who) if empirical or y is not None else None
     mixture = ClassMixture({_plain(c): given[_plain(c)] for c in classes}, _check_priors(priors, classes, counts, who))
     return mixture, mixture.pack(X)
+
+
+def are_given(estimator: Any) -> bool:
+    """Say whether what stands for an estimator is a model that has those of the classes."""
+    return isinstance(estimator, Model) and bool(estimator.class_models)
 
 
 def _fit_each_class(estimator: ModelEstimator, X: Any, y: Any, priors: Any, who: str) -> tuple[ClassMixture, Packed]:
@@ -57,7 +62,7 @@ def _fit_each_class(estimator: ModelEstimator, X: Any, y: Any, priors: Any, who:
 
 
 def _check_given(models: Mapping[Any, Any], who: str) -> None:
-    """Refuse what is no table of models of the same objects."""
+    """Refuse anything but a dict of models of the same objects."""
     labels = list(models)
     if not labels:
         raise ValueError(f"{who}: the dict of class models is empty. Give one model per label.")
@@ -78,7 +83,7 @@ def _check_given(models: Mapping[Any, Any], who: str) -> None:
 
 
 def _alphabet_of(model: Any) -> Any:
-    """Return the alphabet of what a model emits, None for numbers."""
+    """Return the alphabet of a model's emissions, None for numbers."""
     return getattr(getattr(model, "emissions", model), "alphabet", None)
 
 
@@ -94,15 +99,13 @@ def check_labels(y: Any, who: str) -> NDArray[Any]:
 
 def named_models(fitted: Any) -> list[tuple[str, Any]]:
     """Return pairs (prefix of feature names, model): one without prefix, or one per class."""
-    if isinstance(fitted, ClassMixture):
-        return [(f"{label}.", model) for label, model in zip(fitted.labels, fitted.models)]
-    return [("", fitted)]
+    return [(f"{label}.", model) for label, model in fitted.class_models.items()] or [("", fitted)]
 
 
 def fit_models(estimator: Any, X: Any, y: Any, per_class: bool, who: str) -> tuple[Any, Packed]:
     """Return one model of all objects or, for ``per_class`` and where class models are given, a ClassMixture.
 
-    With it come the objects, encoded for it.
+    Also return the objects, encoded for it.
     """
     if not check_bool(per_class, "per_class", who):
         refuse_unused(y, X, who)
@@ -155,11 +158,6 @@ def _by_label(table: Mapping[Any, Any], label: Any, what: str, who: str) -> Any:
     return table[_plain(label)]
 
 
-def takes_nan(estimator: Any) -> bool:
-    """Say whether NaN may mean missing in what an estimator, a model or models of classes take."""
-    return isinstance(estimator, Mapping) or allows_nan(estimator)
-
-
 def check_estimator_of_models(estimator: Any, who: str) -> ModelEstimator:
     """Return the estimator if it fits models."""
     if not isinstance(estimator, ModelEstimator):
@@ -168,9 +166,3 @@ def check_estimator_of_models(estimator: Any, who: str) -> ModelEstimator:
             f"Got {type(estimator).__name__}."
         )
     return estimator
-
-
-def allows_nan(target: Any) -> bool:
-    """Say whether NaN may mean missing in what a model (always) or an estimator takes."""
-    tags = getattr(target, "__sklearn_tags__", None)
-    return tags is None or bool(tags().input_tags.allow_nan)

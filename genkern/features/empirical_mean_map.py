@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from genkern.core.words.mean_map import gapped_features, patterns, refuse_missing, tensor_features
 from genkern.data.objects import Packed, check_objects, pack_series, pack_symbols
+from genkern.data.transformer import SYMBOLS
 from genkern.features.base import Embedding
 from genkern.features.positions import word_terms
 from genkern.features.random_features import draw_waves, fourier_features
 from genkern.features.spectrum import DENSE_WORDS
 from genkern.features.streaming import gather, stream
 from genkern.models.states import sum_pieces
-from genkern.validation import Floats, begin_fit, check_int, check_number, check_option
+from genkern.validation import Floats, check_int, check_number, check_option
 
 METHODS = ("auto", "dense", "sparse", "fourier")
-AUTO_COLUMNS, AUTO_LENGTH = 1 << 24, 10  # columns and lengths of words up to which sparse features are taken unasked
+AUTO_COLUMNS, AUTO_LENGTH = 1 << 24, 10  # columns and lengths of words up to which "auto" takes sparse features
 MOST_WORDS, MOST_LENGTH = 1 << 24, 12  # words up to which features are dense, and lengths up to which sparse, if asked
 
 
@@ -30,24 +31,24 @@ class EmpiricalMeanMap(Embedding):
               \quad\text{or}\quad \approx \operatorname{mean}_{s,t}\, \exp(-\tfrac\lambda2 \|u_s - v_t\|^2)
 
     over all words :math:`u_s = x_s \dots x_{s+K-1}` of x and :math:`v_t` of y, of K = ``order`` + 1 symbols, of which
-    Ham counts the places that differ; or over all windows of K consecutive observations of series, stacked. With order
-    0 the order of observations does not matter, and objects are bags of symbols or of points.
+    Ham counts the positions that differ; or over all windows of K consecutive observations of series, stacked. With
+    order 0 the order of observations does not matter, and objects are bags of symbols or of points.
 
     Parameters
     ----------
     order : int, default=1
-        The order of dependence that is seen, K - 1.
+        The order of dependence, K - 1.
     lam : float, default=1.0
         Sharpness :math:`\lambda`, not negative. For symbols it may be infinite: only equal words count, and features
         are those of ``Spectrum(K, normalize="frequency")``.
     alphabet : str, int, sequence or Alphabet, optional
         The symbols: "dna", "rna", "protein", an explicit list, or (default) those of all objects given to ``fit``. If
-        given, objects are symbols; otherwise that is read off them.
+        given, objects are symbols; otherwise their kind is inferred.
     method : {"auto", "dense", "sparse", "fourier"}, default="auto"
         Which features. For m symbols, "dense": :math:`m^K`, the tensor of word frequencies with the root of the
         kernel between symbols applied along every axis; "sparse": a CSR matrix of :math:`(m + 1)^K` columns, the
         frequencies of words with gaps, at most :math:`2^K` for every word of the object. Both are exact. "auto" takes
-        "dense" up to 4096 words, then "sparse" up to :math:`2^{24}` columns and K = 10, and refuses what is larger:
+        "dense" up to 4096 words, then "sparse" up to :math:`2^{24}` columns and K = 10, and refuses larger ones:
         the kernel ``EmpiricalMean`` needs no features. For numbers, "auto" is "fourier": random Fourier features,
         whose products have an error of order :math:`D^{-1/2}`.
     n_components : int, default=256
@@ -55,15 +56,15 @@ class EmpiricalMeanMap(Embedding):
     random_state : int, default=0
         Seed of the random frequencies, for numbers.
     n_jobs : int, optional
-        Threads, over blocks of objects.
+        Threads, over batches of objects.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        Symbols outside the alphabet are treated as missing, with one warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
     ----------
     method_ : {"dense", "sparse", "fourier"}
-        Which features were taken.
+        The kind of features.
     alphabet_ : Alphabet or None
         The symbols, if objects have any.
     n_features_out_ : int
@@ -117,75 +118,59 @@ class EmpiricalMeanMap(Embedding):
         self.n_jobs = n_jobs
         self.unknown = unknown
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the alphabet, if it is not given; draw frequencies, for numbers.
-
-        Parameters
-        ----------
-        X : list of n symbol sequences, series or bags of points
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         who = "EmpiricalMeanMap"
         k = check_int(self.order, "order", who) + 1
         check_option(self.method, METHODS, "method", who)
-        begin_fit(self, X, y)
         packed = check_objects(X, alphabet=self.alphabet, who=who, unknown=self.unknown)
         lam = check_number(self.lam, "lam", who, infinite=packed.alphabet is not None)
         self.alphabet_, self._size, self._sharpness = packed.alphabet, k, lam
         if packed.alphabet is not None:
             self.method_ = self._exact_method(packed.alphabet.size, k)
-            sizes = [len(kept) for kept in patterns(k, lam)] if self.method_ == "sparse" else [k]
-            self.n_features_out_ = sum(packed.alphabet.size**size for size in sizes)
-            return self
+            return
         if self.method not in ("auto", "fourier"):
             raise ValueError(f"{who}: method={self.method!r} is for symbols. Got numbers; use method='fourier'.")
         refuse_missing(packed.values, packed.offsets, who)
-        self.method_, self.n_features_out_ = "fourier", check_int(self.n_components, "n_components", who, 1)
-        seed, self._n_channels = check_int(self.random_state, "random_state", who), packed.values.shape[1]
-        self._waves = draw_waves(k * self._n_channels, lam, self.n_features_out_, seed)
-        return self
+        width = check_int(self.n_components, "n_components", who, 1)
+        seed = check_int(self.random_state, "random_state", who)
+        self._n_channels = packed.values.shape[1]
+        self._waves = draw_waves(k * self._n_channels, lam, width, seed)
+        self.method_ = "fourier"
 
-    def transform(self, X: Any) -> Any:
-        """Return the features of each object.
+    def _encode(self, X: Any) -> Packed:
+        if self.alphabet_ is not None:
+            return pack_symbols(X, self.alphabet_, "EmpiricalMeanMap")
+        packed = pack_series(X, "EmpiricalMeanMap", n_channels=self._n_channels)
+        refuse_missing(packed.values, packed.offsets, "EmpiricalMeanMap")
+        return packed
 
-        Parameters
-        ----------
-        X : list of n symbol sequences, series or bags of points
-
-        Returns
-        -------
-        features : ndarray or, for "sparse", CSR matrix of shape (n, n_features_out_)
-        """
-        self._ready(X)
-        if self.alphabet_ is None:
-            packed = pack_series(X, "EmpiricalMeanMap", n_channels=self._n_channels)
-            refuse_missing(packed.values, packed.offsets, "EmpiricalMeanMap")
-        else:
-            packed = pack_symbols(X, self.alphabet_, "EmpiricalMeanMap")
+    def _transform(self, packed: Packed) -> Any:
         if self.method_ != "sparse":
-            load = self.n_features_out_ if self.alphabet_ is None else 1
-            return gather(self._features, packed, self.n_features_out_, self.n_jobs, load)
+            load = self._width() if self.alphabet_ is None else 1
+            return gather(self._features, packed, self._width(), self.n_jobs, load)
         blocks = stream(self._features, packed, 1, self.n_jobs)
         return sparse.vstack([block for _, block in blocks], format="csr")
 
-    def _names_out(self) -> Any:
+    def _width(self) -> int:
+        if self.alphabet_ is None:
+            return len(self._waves[1])
+        return sum(self.alphabet_.size ** len(kept) for kept in self._patterns())
+
+    def _patterns(self) -> Any:
+        """Return which places of words the features read."""
+        return patterns(self._size, self._sharpness) if self.method_ == "sparse" else [tuple(range(self._size))]
+
+    def _names_out(self, given: Any) -> Any:
         """Return words, with a dot for every gap, and commas if symbols are no single characters; or ``fourier[i]``."""
         if self.alphabet_ is None:
-            return np.array([f"fourier[{i}]" for i in range(self.n_features_out_)], dtype=object)
+            return [f"fourier[{i}]" for i in range(self._width())]
         symbols = [str(symbol) for symbol in self.alphabet_.symbols]
         between = "" if all(len(symbol) == 1 for symbol in symbols) else ","
-        k = self._size
-        groups = patterns(k, self._sharpness) if self.method_ == "sparse" else [tuple(range(k))]
-        places = [[symbols if j in kept else ["."] for j in range(k)] for kept in groups]
-        return np.array([between.join(word) for group in places for word in product(*group)], dtype=object)
+        places = [[symbols if j in kept else ["."] for j in range(self._size)] for kept in self._patterns()]
+        return [between.join(word) for group in places for word in product(*group)]
 
     def _features(self, packed: Packed) -> Any:
-        """Return the features of a block."""
+        """Return the features of a batch."""
         if self.alphabet_ is None:
             return self._fourier_features(packed, self._size)
         members = self.alphabet_.members_for(packed.values)
@@ -204,7 +189,7 @@ class EmpiricalMeanMap(Embedding):
         return sums / np.maximum(counts, 1)[:, None]
 
     def _exact_method(self, m: int, k: int) -> str:
-        """Return which exact features to take for words of k out of m symbols, refusing what is too large."""
+        """Return which exact features to take for words of k out of m symbols, refusing sizes that are too large."""
         if self.method == "fourier":
             raise ValueError(
                 "EmpiricalMeanMap: method='fourier' is for numbers. Got symbols; use 'auto', whose features are exact."
@@ -222,23 +207,9 @@ class EmpiricalMeanMap(Embedding):
             )
         return chosen[0]
 
-    def position_features(self, X: Any) -> Any:
-        """Return what each position of one object adds to its features, a sparse array (T, p).
+    def _position_features(self, packed: Packed) -> Any:
+        terms = word_terms(self._transform, packed, np.arange(self._size), self._width())
+        return sparse.csr_array(terms / max(packed.n_points - self._size + 1, 1))
 
-        Parameters
-        ----------
-        X : list of one object
-        """
-        packed = check_objects(X, alphabet=self.alphabet_, who="EmpiricalMeanMap")
-        offsets = np.arange(self.order + 1)
-        terms = word_terms(self.transform, packed, offsets, self.n_features_out_)
-        return sparse.csr_array(terms / max(packed.n_points - self.order, 1))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        exact = self.alphabet is not None or self.method in ("dense", "sparse")
-        tags.input_tags.two_d_array = not exact  # tables of integer codes only
-        tags.input_tags.categorical = exact
-        tags.input_tags.string = exact
-        tags.transformer_tags.preserves_dtype = []
-        return tags
+    def _takes(self) -> dict[str, bool]:
+        return SYMBOLS if self.alphabet is not None or self.method in ("dense", "sparse") else {}

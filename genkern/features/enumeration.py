@@ -61,7 +61,7 @@ def _sites(packed: Packed) -> int:
 
 
 def _refuse_large(model: Any, packed: Packed, symbols: Any) -> None:
-    """Raise where there is nothing to enumerate, or too much."""
+    """Raise for models that cannot be enumerated, or have too many objects."""
     if packed.alphabet is None:
         raise ValueError(
             "FisherScore: information='exact' enumerates all objects, so it needs a model of symbols. "

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from genkern.data.objects import Packed, remember_width
-from genkern.features.base import Embedding
-from genkern.features.class_models import fit_models
+from genkern.data.objects import Packed
+from genkern.features.base import ModelEmbedding
 from genkern.features.enumeration import exact_scores
-from genkern.features.score_blocks import layout_of, scores_from, scores_of
+from genkern.features.score_blocks import layout_of, names_of, scores_from, scores_of
 from genkern.features.streaming import blas, stream
 from genkern.features.whitening import Root, Roots, inverse_scale, moment_root, restrict, root_of, whitener_of
 from genkern.models.base import COORDINATES
@@ -25,7 +24,7 @@ LENGTH_POWER = {None: 0.0, "length": 1.0, "sqrt": 0.5}
 RCOND_EXACT, RCOND_EMPIRICAL = 1e-10, 1e-8  # relative size below which an eigenvalue is a rounding error
 
 
-class FisherScore(Embedding):
+class FisherScore(ModelEmbedding):
     r"""Features whose inner product is the Fisher kernel of one generative model of all objects.
 
     .. math:: \phi(x) = W^T U_x, \qquad U_x = \nabla_\theta \log p(x | \theta), \qquad W W^T = I^+, \qquad
@@ -34,17 +33,17 @@ class FisherScore(Embedding):
     Parameters
     ----------
     estimator : estimator, model or dict
-        What is fitted, as a clone, to all objects given to ``fit`` (``HMMEstimator(n_states=4)``), or a model
-        that is used as it is (``HMM(...)``). A dict ``{label: model}`` stands for the marginal over these class
-        models with equal priors; other priors by ``ClassMixture(models, priors)``.
+        An estimator, a clone of which is fitted to all objects given to ``fit`` (``HMMEstimator(n_states=4)``), or a
+        model that is used unchanged (``HMM(...)``). A dict ``{label: model}`` is the marginal over these class models
+        with equal priors; other priors by ``ClassMixture(models, priors)``.
     information : {"complete", "diagonal", "empirical", "exact", "identity"}, default="complete"
-        The matrix I. "complete" is the information of an observer who also sees the hidden states: block
-        diagonal, known in closed form, averaged over the lengths seen in ``fit``. "diagonal" is its diagonal
+        The matrix I. "complete" is the complete-data information, hidden states included: block diagonal, known in
+        closed form, averaged over the lengths seen in ``fit``. "diagonal" is its diagonal
         (the scaling of Fisher vectors). "empirical" is the second moment of the training scores,
-        :math:`\frac1n \sum_i U_i U_i^T`, plus a ridge. "exact" is the expectation :math:`E[U U^T]` over all
-        objects of a length, averaged over the lengths seen in ``fit``: by enumeration, hence for models of symbols
-        and short objects only (:math:`\sum_L m^L \le 2^{20}`), and refused otherwise. "identity" is none at all,
-        the kernel :math:`K_U`, which depends on the coordinates.
+        :math:`\frac1n \sum_i U_i U_i^T`, plus a ridge. "exact" is the expectation :math:`E[U U^T]` over all objects of
+        a length, averaged over the lengths seen in ``fit``: by enumeration, hence for models of symbols and short
+        objects only (:math:`\sum_L m^L \le 2^{20}`), and refused otherwise. "identity" is none at all, the kernel
+        :math:`K_U`, which depends on the coordinates.
     coordinates : {"softmax", "ratio", "sqrt", "raw"}, default="softmax"
         Of probabilities (see ``genkern.models.simplex``). "complete", "exact", and "empirical" without ridge, give the
         same kernel in the first three. "raw" derivatives leave the simplex and their mean is not zero, so no
@@ -55,7 +54,7 @@ class FisherScore(Embedding):
         Added to the diagonal of the empirical information, in units of its mean. Other informations have
         none.
     n_jobs : int, optional
-        Threads, over blocks of objects.
+        Threads, over batches of objects.
     per_class : bool, default=False
         Whether the label is a latent variable: one model is fitted to the objects of each class (which needs y), and
         scores are those of the marginal :math:`\sum_c \alpha_c\, p(x | \theta_c)` in all its parameters, the priors
@@ -74,7 +73,7 @@ class FisherScore(Embedding):
     model_ : Model
         The model behind the scores; a ``ClassMixture`` if there is one per class.
     whitener_ : Whitener
-        The map W, block by block.
+        The map W, by diagonal blocks.
     n_features_out_ : int
         The number p of features, one per kept parameter and visited state.
     blocks_ : dict of str to slice
@@ -89,9 +88,9 @@ class FisherScore(Embedding):
     probability of one, a state that is never visited) and, in ratio coordinates, those of infinite information (a
     probability of zero) have zero columns.
 
-    At a maximum of the likelihood the scores of the training objects sum to zero, so that training and new objects
-    differ in law; visits do not have this defect, which is why they help learners. ``BlockNormalizer`` brings the
-    blocks to a common scale.
+    At a maximum of the likelihood the scores of the training objects sum to zero, so that features of training and new
+    objects have different distributions; visits do not have this defect, which is why they help learners.
+    ``BlockNormalizer`` brings the blocks to a common scale.
 
     Jaakkola & Haussler's kernels are inner products of these features; their quadratic kernel
     :math:`(1 + U_x^T I^{-1} U_{x'})^2` is ``Polynomial(degree=2, offset=1)`` on top.
@@ -137,57 +136,31 @@ class FisherScore(Embedding):
         self.per_class = per_class
         self.blocks = blocks
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the model, if it is not given, and its information.
-
-        Parameters
-        ----------
-        X : list of n objects
-        y : array-like of shape (n,), optional
-            Labels, for ``per_class``; otherwise ignored.
-
-        Returns
-        -------
-        self
-        """
-        self._check_options()
-        remember_width(self, X, reset=True)
-        self.model_, packed = fit_models(self.estimator, X, y, self.per_class, "FisherScore")
+    def _learn(self, packed: Packed) -> None:
         self._layout = layout_of(self.model_, self.blocks)
         self.blocks_ = self._layout.blocks
-        self.n_features_out_ = len(self._layout.source)
         self.whitener_ = whitener_of(self._roots(packed))
         if self.whitener_.is_zero:
             warnings.warn(
                 "FisherScore: the model has no information about its parameters, so all features are zero. Is "
                 "it certain of every observation? Give the estimator a pseudocount, or another family.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=4,
             )
-        return self
 
-    def transform(self, X: Any) -> Floats:
-        """Return the features of each object.
-
-        Parameters
-        ----------
-        X : list of n objects
-
-        Returns
-        -------
-        features : ndarray of shape (n, p)
-        """
-        self._ready(X)
-        packed = self.model_.pack(X)
-        features = np.zeros((packed.n_objects, self.n_features_out_))
+    def _transform(self, packed: Packed) -> Floats:
+        features = np.zeros((packed.n_objects, self._width()))
         with blas().limit(limits=1, user_api="blas"):
             for part, scores in self._scores(packed):
                 self.whitener_.apply(scores, out=features[part])
         return features
 
-    def _names_out(self) -> Any:
+    def _names_out(self, given: Any) -> Any:
         """Return the names of parameters, and ``occupancy[state]`` for visits."""
-        return np.array(self._layout.names, dtype=object)[self._layout.source]
+        return np.array(names_of(self.model_), dtype=object)[self._layout.source]
+
+    def _width(self) -> int:
+        return len(self._layout.source)
 
     def _check_options(self) -> None:
         check_option(self.information, INFORMATION, "information", "FisherScore")
@@ -215,7 +188,7 @@ class FisherScore(Embedding):
             with blas().limit(limits=1, user_api="blas"):
                 return [(own, self._root_of_scores(packed, own)), *visits]
         pairs = self.model_.information(packed.lengths, self.coordinates)
-        kept = restrict(pairs, source, len(self._layout.names))
+        kept = restrict(pairs, source, self._layout.total)
         if self.information == "diagonal":
             return [*((index, inverse_scale(block.diagonal())) for index, block in kept), *visits]
         return [*((index, root_of(block, RCOND_EXACT)) for index, block in kept), *visits]
@@ -231,24 +204,17 @@ class FisherScore(Embedding):
         return moment_root(scores, (n, len(own)), RCOND_EXACT)
 
     def _scores(self, packed: Packed) -> Iterator[tuple[slice, Floats]]:
-        """Yield the scores of consecutive blocks of objects, whatever n_jobs in the same order."""
+        """Yield the scores of consecutive batches of objects, in the same order for any n_jobs."""
 
         def work(block: Packed) -> Floats:
             scores = scores_of(self.model_, block, self.coordinates, self._layout.source)
             return scores / block.lengths[:, None] ** power if power else scores
 
         power = LENGTH_POWER[self.length_norm]
-        return stream(work, packed, len(self._layout.names), self.n_jobs)
+        return stream(work, packed, self._layout.total, self.n_jobs)
 
-    def position_features(self, X: Any) -> Any:
-        """Return what each position of one object adds to its features, a sparse array (T, p).
-
-        Parameters
-        ----------
-        X : list of one object
-        """
-        packed, source = self.model_.pack(X), self._layout.source
-        scale = packed.lengths[0] ** LENGTH_POWER[self.length_norm]
+    def _position_features(self, packed: Packed) -> Any:
+        source, scale = self._layout.source, packed.lengths[0] ** LENGTH_POWER[self.length_norm]
         if np.array_equal(source, np.arange(len(self.model_.parameter_names))):
             found = self.model_.position_gradients(packed, self.coordinates)
         else:
@@ -264,4 +230,4 @@ class FisherScore(Embedding):
         features = np.zeros(wide.shape)
         whitener.apply(wide, out=features)
         part = sparse.coo_array(features)
-        return sparse.csr_array((part.data, (part.row, part.col + low)), (len(scores), self.n_features_out_))
+        return sparse.csr_array((part.data, (part.row, part.col + low)), (len(scores), self._width()))

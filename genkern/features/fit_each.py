@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from genkern.data.objects import object_digests
+from genkern.data.objects import Packed, object_digests
 from genkern.data.store import Store, make_key
-from genkern.features.base import ObjectTransformer
+from genkern.data.transformer import Transformer
 from genkern.features.class_models import check_estimator_of_models
-from genkern.validation import begin_fit
 
-VERSION = 1  # of what ``fit_each`` computes; raised whenever the same settings give other models
+VERSION = 1  # version of the fits in a store; raised whenever the same settings give other models
 
 
-class FitEach(ObjectTransformer):
+class FitEach(Transformer):
     r"""Represent each object by a model fitted to it alone, :math:`x_i \mapsto p(\cdot | \hat\theta(x_i))`.
 
     The models are then compared by a kernel between distributions:
@@ -28,7 +27,7 @@ class FitEach(ObjectTransformer):
         Such as ``HMMEstimator(n_states=3)``. All objects are fitted in one batched call of its ``fit_each``.
     store : Store, optional
         Memo of fitted models, shared by all clones: each object is fitted once per setting of ``estimator``,
-        in however many folds and grid points it occurs.
+        however many folds and grid points it is in.
     n_jobs : int, optional
         Threads; overrides the estimator's own.
     verbose : int, default=0
@@ -69,43 +68,20 @@ class FitEach(ObjectTransformer):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the alphabet of the objects.
-
-        Parameters
-        ----------
-        X : list of n objects
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         if self.store is not None and not isinstance(self.store, Store):
             raise TypeError(f"FitEach: 'store' must be a Store or None. Got {type(self.store).__name__}.")
-        begin_fit(self, X, y)
         estimator = check_estimator_of_models(self.estimator, "FitEach")
         packed = estimator.pack(X)
         resolved = clone(estimator.resolve(packed))
         self._event = packed.values.shape[1:]
         self.median_length_ = int(np.median(packed.lengths))
         self.estimator_ = resolved
-        return self
 
-    def transform(self, X: Any) -> list[Any]:
-        """Return one model per object.
+    def _encode(self, X: Any) -> Any:
+        return self.estimator_.pack(X)
 
-        Parameters
-        ----------
-        X : list of n objects
-
-        Returns
-        -------
-        models : list of n models
-        """
-        self._ready(X)
-        packed = self.estimator_.pack(X)
+    def _transform(self, packed: Packed) -> list[Any]:
         if packed.values.shape[1:] != self._event:
             raise ValueError(
                 f"FitEach: objects must have {self._event[0]} channels, as in fit, for their models to be "

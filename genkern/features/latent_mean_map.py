@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -19,7 +19,7 @@ from genkern.validation import Floats, check_int, check_number, check_option
 
 FEATURES = ("auto", "fourier", "taylor")
 PARTS = ("all", "observations", "transitions")
-EXACT, POOR = 1e-10, 1e-2  # of the kernel of a point with itself: what Taylor features may lack
+EXACT, POOR = 1e-10, 1e-2  # largest error of Taylor features in the kernel of a point with itself
 
 
 class LatentMeanMap(StateEmbedding):
@@ -29,16 +29,16 @@ class LatentMeanMap(StateEmbedding):
        (R R)_{ij} = e^{-\lambda_q [i \ne j]}, \quad \langle \Phi(x), \Phi(x') \rangle = e^{-\lambda_x |x - x'|^2 / 2}
 
     with :math:`\gamma_t(i) = P(q_t = i | x)` and :math:`\Xi` the mean of :math:`P(q_t = i, q_{t+1} = j | x)` over time.
-    Inner products are the kernel, which ``LatentMean`` gives for pairs of objects: exactly for symbols, which count as
+    Inner products are the kernel, which ``LatentMean`` gives for pairs of objects: exactly for symbols, which are
     one-hot vectors (:math:`\Phi(x)` is a column of such a root), approximately for series.
 
     Parameters
     ----------
     estimator : estimator, model or dict
-        What is fitted, as a clone, to all objects given to ``fit``, or a model that is used as it is: a hidden Markov
-        model with any emissions, a mixture (components are the states), a factorial model (each chain with the
-        observations, side by side), a periodic chain (phases). A dict ``{label: model}`` or a ``ClassMixture`` gives
-        the features of every class model, side by side.
+        An estimator, a clone of which is fitted to all objects given to ``fit``, or a model that is used unchanged: a
+        hidden Markov model with any emissions, a mixture (components are the states), a factorial model
+        (each chain with the observations, concatenated), a periodic chain (phases). A dict ``{label: model}`` or a
+        ``ClassMixture`` gives the features of every class model, concatenated.
     lam_x : float, default=1.0
         Sharpness between observations, not negative; for symbols also infinite: they must be equal.
     lam_q : float, default=1.0
@@ -50,22 +50,22 @@ class LatentMeanMap(StateEmbedding):
         :math:`\Phi` of series. "fourier": random Fourier features, unbiased, with an error of order
         :math:`D^{-1/2}`. "taylor": :math:`e^{-z^2 / 2} z^k / \sqrt{k!}` with :math:`z = \sqrt{\lambda_x}\, x`, for one
         channel; a warning says if they are too few. "auto": these, if there is one channel and they miss the kernel of
-        the training data by less than 1e-10, otherwise random ones. Symbols are not concerned.
+        the training data by less than 1e-10, otherwise random ones. Not used for symbols.
     n_components : int, default=100
         The number D of features :math:`\Phi` of an observation, for series.
     random_state : int, default=0
         Seed of the random frequencies.
     per_class : bool, default=False
-        Fit one model to the objects of each class, which needs y, and put their features side by side.
+        Fit one model to the objects of each class, which needs y, and concatenate their features.
     n_jobs : int, optional
-        Threads, over blocks of objects.
+        Threads, over batches of objects.
 
     Attributes
     ----------
     model_ : Model
         The model, or a ``ClassMixture`` of one per class.
     features_ : str
-        What :math:`\Phi` is: "exact" (symbols), "fourier" or "taylor".
+        The kind of :math:`\Phi`: "exact" (symbols), "fourier" or "taylor".
     n_features_out_ : int
 
     Notes
@@ -94,6 +94,7 @@ class LatentMeanMap(StateEmbedding):
            [0.518, 1.   ]])
     """
 
+    _inputs: ClassVar[dict[str, bool]] = {"allow_nan": False}
     apply = "sum"  # of the shared sums over time: there is no other choice here
     map = None
 
@@ -120,6 +121,7 @@ class LatentMeanMap(StateEmbedding):
         self.n_jobs = n_jobs
 
     def _check_options(self) -> None:
+        super()._check_options()
         check_number(self.lam_x, "lam_x", "LatentMeanMap", infinite=True)
         check_number(self.lam_q, "lam_q", "LatentMeanMap", infinite=True)
         check_option(self.parts, PARTS, "parts", "LatentMeanMap")
@@ -128,6 +130,10 @@ class LatentMeanMap(StateEmbedding):
         check_int(self.random_state, "random_state", "LatentMeanMap")
 
     def _learn(self, packed: Packed) -> None:
+        self._choose(packed)
+        super()._learn(packed)
+
+    def _choose(self, packed: Packed) -> None:
         """Choose the features of an observation and draw their frequencies."""
         self.features_ = "exact"
         if packed.alphabet is not None:
@@ -147,7 +153,7 @@ class LatentMeanMap(StateEmbedding):
         self._waves = draw_waves(width, self.lam_x, self.n_components, self.random_state)
 
     def _lacking(self, radius: float) -> float:
-        """Return what Taylor features lack of the kernel of a point so far from the centre with itself, one."""
+        """Return the error of Taylor features in k(x, x) = 1 of a point at this distance from the centre."""
         return float(pdtrc(self.n_components - 1, self.lam_x * radius**2))
 
     def _names(self, model: Any, packed: Packed) -> list[str]:
@@ -162,7 +168,7 @@ class LatentMeanMap(StateEmbedding):
         return names + [f"transitions[{pair}]" for pair in state_names(sizes, 2) if self._steps(model)]
 
     def _steps(self, model: Any) -> bool:
-        """Say whether there are features of neighbouring states."""
+        """Return whether there are features of neighbouring states."""
         return self.parts != "observations" and bool(model.has_steps)
 
     def _load(self, model: Any, packed: Packed) -> int:
@@ -186,7 +192,7 @@ class LatentMeanMap(StateEmbedding):
         return np.concatenate(parts, axis=1)
 
     def _observed(self, states: States) -> Floats:
-        """Return means over time (n_objects, S, D) of states with the features of what they emitted."""
+        """Return means over time (n_objects, S, D) of states times features of observations."""
         packed, whole = states.packed, states.whole
         if packed.alphabet is not None:
             return apply_root(self._finish(states.symbols, packed.lengths, True, whole), self.lam_x, axis=2)
@@ -209,8 +215,3 @@ class LatentMeanMap(StateEmbedding):
                 stacklevel=2,
             )
         return taylor_features(points, self.lam_x, self.n_components)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = False
-        return tags

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_non_negative
 
+from genkern.data.transformer import TableTransformer
 from genkern.features.class_models import check_labels
 from genkern.validation import Floats, check_bool, check_number
 
 
-class LogOddsWeights(TransformerMixin, BaseEstimator):
+class LogOddsWeights(TableTransformer):
     r"""Counts times the log-odds of their words between classes: the terms of the naive-Bayes decision.
 
     .. math:: \phi_d(x) = x_d \log \frac{p_{+d}}{p_{-d}}, \qquad
@@ -24,7 +23,7 @@ class LogOddsWeights(TransformerMixin, BaseEstimator):
     Under multinomial class models the posterior log-odds are :math:`v(x) = \log \frac{\alpha}{1 - \alpha} + \sum_d x_d
     \log (p_{+d} / p_{-d})`, and these features are the terms of the sum. As in ``TopScore``, which has v itself beside
     its derivatives (for multinomial models, the counts), a linear learner can take the plug-in decision, here by equal
-    coefficients; a penalty then draws it towards that decision, and not towards none. Words without a preference for a
+    coefficients; a penalty then shrinks it towards that decision, not towards zero. Words without a preference for a
     class have no weight.
 
     Parameters
@@ -48,7 +47,7 @@ class LogOddsWeights(TransformerMixin, BaseEstimator):
     More than two classes have one block of d features each, in which words are weighted by their log-odds in the class
     against all others.
 
-    Weights have seen the labels. Choose settings of a learner behind them by searching over both as one pipeline, as
+    Weights depend on the labels. Choose settings of a following learner by searching over both as one pipeline, as
     ``recipes.text`` does, or use ``CrossFit``.
 
     References
@@ -67,28 +66,18 @@ class LogOddsWeights(TransformerMixin, BaseEstimator):
     array([[-1.099,  0.   ,  1.099]])
     """
 
+    _fitted = "weights_"
+    _sparse = ("csr",)
+    _inputs: ClassVar[dict[str, bool]] = {"positive_only": True}
+
     def __init__(self, pseudocount: float = 1.0, binary: bool = True):
         self.pseudocount = pseudocount
         self.binary = binary
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the weights.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Counts, not negative.
-        y : array-like of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, counts: Any, y: Any) -> None:
         pseudocount = check_number(self.pseudocount, "pseudocount", "LogOddsWeights", exclusive=True)
         check_bool(self.binary, "binary", "LogOddsWeights")
         labels = check_labels(y, "LogOddsWeights")
-        counts = self._check_counts(X, reset=True)
         check_consistent_length(counts, labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
@@ -100,60 +89,30 @@ class LogOddsWeights(TransformerMixin, BaseEstimator):
         rest = totals.sum(axis=0) - totals
         odds = _log_shares(totals + pseudocount) - _log_shares(rest + pseudocount)
         self.weights_ = odds[1:] if len(odds) == 2 else odds
-        self.n_features_out_ = self.weights_.size
-        return self
 
-    def transform(self, X: Any) -> Any:
-        """Return the weighted counts.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Counts, not negative.
-
-        Returns
-        -------
-        features : ndarray or CSR matrix of shape (n, n_features_out_)
-        """
-        check_is_fitted(self, "weights_")
-        counts = self._check_counts(X, reset=False)
+    def _transform(self, counts: Any) -> Any:
         if sparse.issparse(counts):
             return sparse.hstack([counts @ sparse.diags_array(row) for row in self.weights_], format="csr")
         return np.concatenate([counts * row for row in self.weights_], axis=1)
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the words; for more than two classes, ``label.word``.
+    def _names_out(self, given: Any) -> Any:
+        """Return the words, with the class in front if there are more than two."""
+        words = _check_feature_names_in(self, given)
+        return words if len(self.weights_) == 1 else [f"{label}.{word}" for label in self.classes_ for word in words]
 
-        Parameters
-        ----------
-        input_features : array-like of str, optional
-            The words; by default the column names given to ``fit``, else x0, x1, ...
+    def _width(self) -> int:
+        return int(self.weights_.size)
 
-        Returns
-        -------
-        names : ndarray of shape (n_features_out_,) of str
-        """
-        check_is_fitted(self, "weights_")
-        words: NDArray[np.object_] = _check_feature_names_in(self, input_features)
-        if len(self.weights_) == 1:
-            return words
-        return np.array([f"{label}.{word}" for label in self.classes_ for word in words], dtype=object)
-
-    def _check_counts(self, X: Any, reset: bool) -> Any:
-        """Return checked counts (n, d), dense or CSR, as 0 and 1 if they are to be binary."""
-        counts: Any = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+    def _checked(self, X: Any, reset: bool) -> Any:
+        """Return counts (n, d), dense or CSR, as 0 and 1 if they are to be binary."""
+        counts = super()._checked(X, reset)
         check_non_negative(counts, "LogOddsWeights")
         if not self.binary:
             return counts
         return counts.sign() if sparse.issparse(counts) else np.sign(counts)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = True
-        tags.target_tags.required = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
+    def _needs_labels(self) -> bool:
+        return True
 
 
 def _log_shares(counts: Floats) -> Floats:

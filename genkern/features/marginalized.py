@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from genkern.data.objects import Packed
+from genkern.data.transformer import takes_nan
 from genkern.features.marginalized_points import expected_points, moments_of, refuse_missing, refuse_windows
 from genkern.features.random_features import draw_waves, fourier_features
 from genkern.features.states import StateEmbedding, States
@@ -21,7 +22,7 @@ FEATURES = ("mean", "raw", "rbf")
 
 
 class Marginalized(StateEmbedding):
-    r"""Expected counts of states with what they emit, the features of Tsuda's marginalized count kernel.
+    r"""Expected counts of pairs of state and observation, the features of Tsuda's marginalized count kernel.
 
     .. math:: \phi_{ia}(x) = \frac1L \sum_{t : x_t = a} \gamma_t(i), \qquad \phi_{ijab}(x) = \frac1{L-1}
        \sum_{t : x_t = a,\, x_{t+1} = b} \xi_t(i, j)
@@ -32,17 +33,18 @@ class Marginalized(StateEmbedding):
     Parameters
     ----------
     estimator : estimator, model or dict
-        What is fitted, as a clone, to all objects given to ``fit``, or a model that is used as it is: a hidden Markov
-        model, or a mixture (components are the states; order 1). A dict ``{label: model}`` or a ``ClassMixture`` gives
-        the features of every class model, side by side.
+        An estimator, a clone of which is fitted to all objects given to ``fit``, or a model that is used unchanged: a
+        hidden Markov model, or a mixture (components are the states; order 1). A dict ``{label: model}`` or a
+        ``ClassMixture`` gives the features of every class model, concatenated.
     order : {1, 2}, default=1
         1: single positions. 2: pairs of neighbouring ones, with pairs of states and :math:`(x_t, x_{t+1})`.
     features : {"mean", "raw", "rbf"}, default="mean"
-        What stands for :math:`[x_t = a]` where observations are vectors. "mean": :math:`\frac1L \sum_t \gamma_t(i)` and
-        :math:`\frac1L \sum_t \gamma_t(i) (x_t - \mu_i) / \sigma_i`, with the state's mean and standard deviations, so
-        that units do not matter. "raw": :math:`x_t` itself in the second. "rbf": :math:`\frac1L \sum_t \gamma_t(i)
-        \Phi(x_t)` with random Fourier features of :math:`e^{-\lambda |x - x'|^2 / 2}`: the latent mean map
-        kernel for states that must agree. Symbols are not concerned.
+        Replacement of :math:`[x_t = a]` for observations that are vectors. "mean": :math:`\frac1L \sum_t \gamma_t(i)`
+        and :math:`\frac1L \sum_t \gamma_t(i) (x_t - \mu_i) / \sigma_i`, with the state's mean and standard deviations,
+        so that units do not matter. "raw": :math:`x_t` itself in the second. "rbf":
+        :math:`\frac1L \sum_t \gamma_t(i) \Phi(x_t)` with random Fourier features of
+        :math:`e^{-\lambda |x - x'|^2 / 2}`: the latent mean map kernel for states that must agree. Not used for
+        symbols.
     normalize : bool, default=True
         Divide by the number of terms, L or L - 1. Without, features are counts.
     apply : {"sum", "time"}, default="sum"
@@ -50,7 +52,7 @@ class Marginalized(StateEmbedding):
     map : PowerMap, LogMap or LogisticMap, optional
         A function of every entry; with "sum" and ``normalize``, of the frequencies.
     per_class : bool, default=False
-        Fit one model to the objects of each class, which needs y, and put their features side by side.
+        Fit one model to the objects of each class, which needs y, and concatenate their features.
     lam : float, default=1.0
         The :math:`\lambda` of "rbf".
     n_components : int, default=100
@@ -58,7 +60,7 @@ class Marginalized(StateEmbedding):
     random_state : int, default=0
         Seed of the random frequencies.
     n_jobs : int, optional
-        Threads, over blocks of objects.
+        Threads, over batches of objects.
 
     Attributes
     ----------
@@ -114,6 +116,7 @@ class Marginalized(StateEmbedding):
         self.n_jobs = n_jobs
 
     def _check_options(self) -> None:
+        super()._check_options()
         if self.order not in (1, 2):
             raise ValueError(f"The 'order' parameter of Marginalized must be 1 or 2. Got {self.order!r} instead.")
         check_bool(self.normalize, "normalize", "Marginalized")
@@ -172,7 +175,7 @@ class Marginalized(StateEmbedding):
         probs = symbol_probs(model.state_emissions, packed.alphabet).T
         totals = packed.alphabet.append_extras(probs.T).T  # of each code, (M, n)
         for axis, position in enumerate(positions):
-            # one term for each symbol that the code may stand for
+            # one term for each symbol that the code may mean
             each, symbol = packed.alphabet.sparse_members[codes[position[term]]].nonzero()
             term, word = term[each], word[each] * m + symbol
             joint, total = probs[symbol], totals[codes[position[term]]]
@@ -186,7 +189,7 @@ class Marginalized(StateEmbedding):
         return self._finish(counts, np.diff(ends), self.normalize, states.whole)
 
     def _places(self, states: States) -> tuple[Floats, NDArray[np.int64], list[NDArray[np.int64]]]:
-        """Return posteriors (P, S) of terms, where those of each object begin and end, and their positions."""
+        """Return posteriors (P, S) of terms, the offsets of objects, and the positions of terms."""
         if self.order == 1:
             return states.gamma, states.packed.offsets, [np.arange(states.packed.n_points)]
         return states.xi, states.pair_offsets, [states.firsts, states.firsts + 1]
@@ -224,10 +227,8 @@ class Marginalized(StateEmbedding):
         sums = [weights[a:b].T @ waves[a:b] for a, b in pairwise(ends.tolist())]
         return self._finish(np.stack(sums), np.diff(ends), self.normalize, states.whole)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan &= self.features != "rbf"
-        return tags
+    def _takes(self) -> dict[str, bool]:
+        return {"allow_nan": takes_nan(self.estimator) and self.features != "rbf"}
 
 
 def _n_states(model: Any, order: int) -> int:

@@ -1,4 +1,4 @@
-"""What features of states ask of observations: that they are single symbols, or numbers without gaps."""
+"""Checks of observations for features of states: single symbols, or numbers without missing values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def refuse_windows(model: Any, packed: Packed, who: str) -> None:
 
 
 def moments_of(leaf: Any) -> tuple[Floats, Floats]:
-    """Return means and standard deviations (n, d) of what states emit."""
+    """Return means and standard deviations (n, d) of the emissions of states."""
     found = leaf.moments()
     if found is None:
         raise TypeError(
@@ -30,7 +30,7 @@ def moments_of(leaf: Any) -> tuple[Floats, Floats]:
 
 
 def expected_points(leaf: Any, packed: Packed, who: str) -> Floats:
-    """Return E[x_t | state i, what is observed of x_t], (N, n, d): the point itself where nothing is missing."""
+    """Return E[x_t | state i, observed part of x_t], (N, n, d): the point itself where nothing is missing."""
     points: Floats | None = leaf.expected_points(packed)
     if points is None:
         refuse_missing(packed, who, f"emissions {type(leaf).__name__}")

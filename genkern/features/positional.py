@@ -1,11 +1,11 @@
-"""Words of aligned sequences by where they stand: at each position, or in each of a few regions."""
+"""Words of aligned sequences by position: at each position, or in each of a few regions."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -13,20 +13,21 @@ from scipy import sparse
 
 from genkern.core.words.counts import kmer_sparse
 from genkern.data.objects import Alphabet, Packed, pack_symbols
-from genkern.features.base import SYMBOLS, Embedding
+from genkern.data.transformer import SYMBOLS
+from genkern.features.base import Embedding
 from genkern.features.positions import shares_of_reading
 from genkern.features.spectrum import Spectrum
 from genkern.models.families.site import pack_windows
-from genkern.validation import begin_fit, check_int
+from genkern.validation import check_int
 
 LARGEST = 1 << 25  # most columns
-AUTO = 1 << 20  # most columns of words whose lengths are chosen unasked
+AUTO = 1 << 20  # most columns with ks="auto"
 
 
-class PlacedSpectrum(Embedding, ABC):
+class PlacedSpectrum(Embedding):
     """Base of counts of words in several places of an object, one block of columns per length of words and place.
 
-    A subclass gives ``_pack`` and, for words of k symbols, the places' names and what is read there.
+    A subclass implements ``_pack`` and, for words of k symbols, the names of positions or regions and their codes.
     """
 
     longest: ClassVar[int]  # of the words that ks="auto" takes
@@ -36,7 +37,7 @@ class PlacedSpectrum(Embedding, ABC):
     unknown: str | None
     alphabet_: Alphabet
 
-    _fitted = "alphabet_"
+    _fitted = "ks_"
     _inputs = SYMBOLS
 
     @abstractmethod
@@ -45,25 +46,13 @@ class PlacedSpectrum(Embedding, ABC):
 
     @abstractmethod
     def _places(self, k: int) -> list[str]:
-        """Return the names of the places where words of k symbols may stand."""
+        """Return the names of the positions or regions of words of k symbols."""
 
     @abstractmethod
     def _read(self, packed: Any, k: int) -> tuple[Any, Any]:
-        """Return the codes of all places of all objects, one after the other, and where they begin and end."""
+        """Return the concatenated codes of all positions or regions of all objects, and their offsets."""
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the alphabet, if it is not given.
-
-        Parameters
-        ----------
-        X : list of n symbol sequences
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         who = type(self).__name__
         auto = isinstance(self.ks, str) and self.ks == "auto"
         if not auto and (isinstance(self.ks, str) or not isinstance(self.ks, Sequence) or not self.ks):
@@ -71,42 +60,31 @@ class PlacedSpectrum(Embedding, ABC):
                 f"The 'ks' parameter of {who} must be a list of lengths of words, or 'auto'. Got {self.ks!r}."
             )
         lengths = [] if auto else [check_int(k, "ks", f"{who}, each of them,", 1) for k in self.ks]
-        begin_fit(self, X, y)
         self.alphabet_ = self._pack(X, self.alphabet).alphabet
         self.ks_ = self._choose() if auto else lengths
-        self.n_features_out_ = self._n_columns(self.ks_)
-        if self.n_features_out_ > LARGEST:
+        if self._width() > LARGEST:
             raise ValueError(
                 f"{who}: words of up to {max(self.ks_)} of {self.alphabet_.size} symbols need "
-                f"{self.n_features_out_:.3g} columns, more than {LARGEST}. Take shorter words in "
+                f"{self._width():.3g} columns, more than {LARGEST}. Take shorter words in "
                 f"ks={self.ks!r}, or ks='auto'."
             )
-        return self
+
+    def _encode(self, X: Any) -> Any:
+        return self._pack(X, self.alphabet_)
+
+    def _width(self) -> int:
+        return self._n_columns(self.ks_)
 
     def _n_columns(self, ks: Sequence[int]) -> int:
         """Return the number of columns of words of these lengths."""
         return sum(len(self._places(k)) * self.alphabet_.size**k for k in ks)
 
     def _choose(self) -> list[int]:
-        """Return the lengths 1, 2, ... of words that have places and, from the second on, at most `AUTO` columns."""
+        """Return the lengths 1, 2, ... of words that fit into objects and, beyond the first, into `AUTO` columns."""
         sets = [list(range(1, last + 1)) for last in range(1, self.longest + 1)]
         return [ks for ks in sets if len(ks) == 1 or (self._places(len(ks)) and self._n_columns(ks) <= AUTO)][-1]
 
-    def transform(self, X: Any) -> Any:
-        """Return the counts of each object.
-
-        Parameters
-        ----------
-        X : list of n symbol sequences
-
-        Returns
-        -------
-        counts : CSR matrix of shape (n, n_features_out_)
-            For each length of words, in the order of ``ks``, the places one after the other, and in each the words in
-            the order of the alphabet, the first symbol changing slowest.
-        """
-        self._ready(X)
-        packed = self._pack(X, self.alphabet_)
+    def _transform(self, packed: Any) -> Any:
         members = self.alphabet_.members_for(packed.values)
         blocks = []
         for k in self.ks_:
@@ -120,15 +98,8 @@ class PlacedSpectrum(Embedding, ABC):
             blocks.append(sparse.csr_matrix((data, columns, starts[::places]), (packed.n_objects, places * size)))
         return sparse.hstack(blocks, format="csr")
 
-    def position_features(self, X: Any) -> Any:
-        """Return what each position of one object adds to its features, a sparse array (T, p).
-
-        Parameters
-        ----------
-        X : list of one object
-        """
-        packed, blocks = self._pack(X, self.alphabet_), []
-        length, size = packed.values.size, self.alphabet_.size
+    def _position_features(self, packed: Any) -> Any:
+        blocks, length, size = [], packed.values.size, self.alphabet_.size
         for k in self.ks_:
             codes, offsets = self._read(packed, k)
             where, _ = self._read(packed._replace(values=np.arange(length).reshape(packed.values.shape)), k)
@@ -146,17 +117,16 @@ class PlacedSpectrum(Embedding, ABC):
             blocks.append(terms)
         return sparse.hstack(blocks, format="csr")
 
-    def _names_out(self) -> Any:
+    def _names_out(self, given: Any) -> Any:
         """Return ``place:word`` for each feature; symbols that are no single characters are joined by commas."""
         symbols = [str(symbol) for symbol in self.alphabet_.symbols]
         between = "" if all(len(symbol) == 1 for symbol in symbols) else ","
-        names = [
+        return [
             f"{place}:{between.join(word)}"
             for k in self.ks_
             for place in self._places(k)
             for word in product(symbols, repeat=k)
         ]
-        return np.array(names, dtype=object)
 
 
 class PositionalSpectrum(PlacedSpectrum):
@@ -173,7 +143,7 @@ class PositionalSpectrum(PlacedSpectrum):
     alphabet : str, int, sequence or Alphabet, optional
         The m symbols: "dna", "rna", "protein", an explicit list, or (default) those of all objects given to ``fit``.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        Symbols outside the alphabet are treated as missing, with one warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
@@ -184,17 +154,18 @@ class PositionalSpectrum(PlacedSpectrum):
     length_ : int
         The length L of all sequences; one of another length is refused.
     n_features_out_ : int
-        :math:`\sum_k (L - k + 1)\, m^k`: with large alphabets take short words.
+        :math:`\sum_k (L - k + 1)\, m^k`: for each k all positions, in each the words in the order of the alphabet, the
+        first symbol changing slowest. With large alphabets take short words.
 
     Notes
     -----
     These are Fisher scores without information (``information="identity"``), up to constants, of position-specific
     models with uniform probabilities: of independent positions (``SiteModel``) for k = 1, and of the transitions of
     inhomogeneous Markov chains of order k - 1 (``PositionalChain``) for longer words. Dividing by the information
-    instead, as Fisher kernels do, weighs a word by its rareness and does harm from k = 3 on. The inner product is the
+    instead, as Fisher kernels do, gives rare words large weights and does harm from k = 3 on. The inner product is the
     weighted degree kernel with equal weights.
 
-    A word with ambiguous symbols counts for all words that it may spell, in equal parts that sum to one.
+    A word with ambiguous symbols adds equal shares, which sum to one, to all words that it may spell.
 
     References
     ----------
@@ -217,28 +188,15 @@ class PositionalSpectrum(PlacedSpectrum):
         self.alphabet = alphabet
         self.unknown = unknown
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the length of the sequences and the alphabet, if it is not given.
-
-        Parameters
-        ----------
-        X : list of n symbol sequences of one length
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         self.__dict__.pop("length_", None)  # of an earlier fit
         self.length_ = self._pack(X, self.alphabet).values.shape[1]
-        super().fit(X, y)
+        super()._fit(X, y)
         if max(self.ks_) > self.length_:
             raise ValueError(
                 f"PositionalSpectrum: words of {max(self.ks_)} symbols are longer than the sequences, which have "
                 f"{self.length_}. Take shorter words in ks={self.ks!r}."
             )
-        return self
 
     def _pack(self, X: Any, alphabet: Any) -> Any:
         length = getattr(self, "length_", None)
@@ -258,7 +216,7 @@ class RegionSpectrum(PlacedSpectrum):
     .. math:: \phi_{k, r, w}(x) = \#\{t : x_t \dots x_{t+k-1} = w,\ \lfloor r T / R \rfloor \le t,\
               t + k \le \lfloor (r + 1) T / R \rfloor\}
 
-    ``PowerMap(0.5)`` behind it gives the roots of counts, which even out frequent and rare words.
+    A ``PowerMap(0.5)`` after it takes square roots of counts, which balances frequent and rare words.
 
     Parameters
     ----------
@@ -270,7 +228,7 @@ class RegionSpectrum(PlacedSpectrum):
     alphabet : str, int, sequence or Alphabet, optional
         The m symbols: "dna", "rna", "protein", an explicit list, or (default) those of all objects given to ``fit``.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        Symbols outside the alphabet are treated as missing, with one warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
@@ -279,12 +237,13 @@ class RegionSpectrum(PlacedSpectrum):
     ks_ : list of int
         Lengths of the words.
     n_features_out_ : int
-        :math:`R \sum_k m^k`.
+        :math:`R \sum_k m^k`: for each k all regions, in each the words in the order of the alphabet, the first symbol
+        changing slowest.
 
     Notes
     -----
-    Between ``Spectrum``, which does not know where a word stands, and ``PositionalSpectrum``, which knows it exactly. A
-    word with ambiguous symbols counts for all words that it may spell, in equal parts that sum to one. Words across a
+    A compromise between ``Spectrum``, which ignores positions, and ``PositionalSpectrum``, which uses exact ones. A
+    word with ambiguous symbols adds equal shares, which sum to one, to all words that it may spell. Words across a
     border of regions do not count, and regions shorter than k have none.
 
     Examples
@@ -312,21 +271,9 @@ class RegionSpectrum(PlacedSpectrum):
         self.alphabet = alphabet
         self.unknown = unknown
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the alphabet, if it is not given.
-
-        Parameters
-        ----------
-        X : list of n symbol sequences
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         check_int(self.n_regions, "n_regions", "RegionSpectrum", 1)
-        return super().fit(X, y)
+        super()._fit(X, y)
 
     def _pack(self, X: Any, alphabet: Any) -> Any:
         return pack_symbols(X, alphabet, "RegionSpectrum", unknown=self.unknown)

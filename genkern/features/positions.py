@@ -1,14 +1,14 @@
-r"""Features position by position: what each observation of one object adds to the features of an embedding.
+r"""Features position by position: the contribution of each observation of one object to the features of an embedding.
 
-Embeddings that know it have a method ``position_features``, which takes a list of one object and returns a sparse array
-(T, p). Its rows sum to the features, up to what belongs to no position. With the terms :math:`s_{tj}` of a sum
-:math:`g_j = \sum_t s_{tj}` over positions and features :math:`f_j(g_j)` of it (a map, a division by the length or
-norm) position t has
+Embeddings that support it have a method ``position_features``, which takes a list of one object and returns a sparse
+array (T, p). Its rows sum to the features, except for terms that belong to no position. With the terms :math:`s_{tj}`
+of a sum :math:`g_j = \sum_t s_{tj}` over positions and features :math:`f_j(g_j)` of it
+(a map, a division by the length or norm) position t has
 
 .. math:: s_{tj}\, f_j(g_j) / g_j,
 
 its share of the sum, and nothing where the terms cancel to zero. Scores are sums of posterior expectations by Fisher's
-identity; log-odds are sums of what each observation adds to those of the beginning of the object; words are shared
+identity; log-odds are sums of the changes by each further observation; words are shared
 equally by the positions at which they are read; a pair of hidden states belongs to the second.
 """
 
@@ -29,7 +29,7 @@ CANCELLED = 1e-10  # a sum this small beside the sizes of its terms is a roundin
 
 
 def share(terms: Any, sums: Floats, features: Floats) -> Any:
-    """Return terms (T, p), scaled by columns as sums (p,) of them and other things were to become features (p,)."""
+    """Return terms (T, p), with columns scaled by the ratio of features (p,) and their sums (p,)."""
     whole = np.abs(sums) > CANCELLED * abs(terms).sum(axis=0)
     return sparse.csr_array(terms * np.divide(features, sums, out=np.zeros(len(sums)), where=whole)[None])
 
@@ -37,10 +37,10 @@ def share(terms: Any, sums: Floats, features: Floats) -> Any:
 def class_terms(
     mixture: ClassMixture, packed: Packed, coordinates: str | None, features: Callable[[Floats, list[Floats]], Floats]
 ) -> Floats:
-    """Return the rows (T, p), by position, of features made of joint log-probabilities and derivatives of each class.
+    """Return the rows (T, p), by position, of features of the joint log-probabilities and derivatives of each class.
 
     They are linear in the derivatives (None for features of log-probabilities alone), which are sums over positions.
-    What they make of log-probabilities is split by following those from the beginning of the object to its end.
+    The part that depends on log-probabilities is split into changes from the beginning of the object to its end.
     """
     path, parts = mixture.follow(packed)
     length = len(path) - 1
@@ -70,7 +70,7 @@ def word_terms(count: Callable[[Packed], Any], packed: Packed, offsets: NDArray[
 
 
 def shares_of_reading(places: NDArray[np.int64], length: int) -> Any:
-    """Return equal shares (T, W) of positions in words that read their k symbols at ``places`` (W, k)."""
+    """Return equal shares (T, W) of positions in words whose k symbols are at ``places`` (W, k)."""
     count, k = places.shape
     cells = (places.ravel(), np.repeat(np.arange(count), k))
     return sparse.csr_array((np.full(count * k, 1.0 / k), cells), (length, count))

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy.sparse import issparse
 
 from genkern.data.objects import Packed
-from genkern.features.base import ObjectTransformer
+from genkern.data.transformer import Transformer
 from genkern.features.class_models import fit_models
 from genkern.features.marginalized_points import refuse_missing, refuse_windows
 from genkern.features.states import dense, state_counts
 from genkern.features.streaming import stream
 from genkern.models.posterior import Posterior
-from genkern.validation import begin_fit
 
 
-class Posteriors(ObjectTransformer):
+class Posteriors(Transformer):
     r"""Represent each object by its observations with the posteriors of their hidden states under one model.
 
     .. math:: x \mapsto \big(x_t,\ \tfrac1L P(q_t = i | x)\big)_t, \quad
        \tfrac1{L - 1} \sum_t P(q_t = i, q_{t+1} = j | x)
 
-    These are compared by ``LatentMean``, the latent mean map kernel. Symbols are summed up: each that occurs stands
-    there once, with its expected share of each state, and ambiguous ones as their members, by their posterior
+    These are compared by ``LatentMean``, the latent mean map kernel. Symbols are summed up: each symbol that occurs is
+    one point, with its expected share of each state; ambiguous ones are divided among their members by posterior
     probability.
 
     Parameters
     ----------
     estimator : estimator or model
-        What is fitted, as a clone, to all objects given to ``fit``, or a model that is used as it is: a hidden Markov
-        model with any emissions, a mixture (components are the states), a factorial model (chains side by side), a
-        periodic chain (phases).
+        An estimator, a clone of which is fitted to all objects given to ``fit``, or a model that is used unchanged: a
+        hidden Markov model with any emissions, a mixture (components are the states), a factorial model
+        (chains concatenated), a periodic chain (phases).
     n_jobs : int, optional
-        Threads, over blocks of objects.
+        Threads, over batches of objects.
 
     Attributes
     ----------
@@ -68,20 +67,7 @@ class Posteriors(ObjectTransformer):
         self.estimator = estimator
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the model, if it is not given.
-
-        Parameters
-        ----------
-        X : list of n objects
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        begin_fit(self, X, y)
+    def _fit(self, X: Any, y: Any) -> None:
         model, packed = fit_models(self.estimator, X, None, False, "Posteriors")
         state_counts(model, "Posteriors")
         if packed.alphabet is not None:
@@ -89,28 +75,18 @@ class Posteriors(ObjectTransformer):
         elif not issparse(packed.values):
             refuse_missing(packed, "Posteriors", "the latent mean map")
         self.model_ = model
-        return self
 
-    def transform(self, X: Any) -> list[Posterior]:
-        """Return the posterior of each object.
+    def _encode(self, X: Any) -> Any:
+        return self.model_.pack(X)
 
-        Parameters
-        ----------
-        X : list of n objects
-
-        Returns
-        -------
-        posteriors : list of n Posterior
-        """
-        self._ready(X)
-        packed = self.model_.pack(X)
+    def _transform(self, packed: Packed) -> list[Posterior]:
         states = sum(state_counts(self.model_, "Posteriors"))
         width = states * (packed.alphabet.size if packed.alphabet is not None else 1)
         blocks = stream(cast(Any, self._posteriors), packed, width, self.n_jobs, states)
         return [posterior for _, block in blocks for posterior in cast(Any, block)]
 
     def _posteriors(self, packed: Packed) -> list[Posterior]:
-        """Return the posteriors of a block of objects."""
+        """Return the posteriors of a batch of objects."""
         model = self.model_
         sizes, lengths = tuple(state_counts(model, "Posteriors")), packed.lengths
         if packed.alphabet is not None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from genkern.features.base import Embedding
+from genkern.data.transformer import Transformer
 from genkern.models.base import draws_in
 from genkern.models.fit.streams import seed_of
 from genkern.validation import Floats, check_bool, check_int, check_number
 
-LOWEST, HIGHEST = -700.0, 700.0  # logarithms of features that are neither lost nor infinite when squared
+LOWEST, HIGHEST = -700.0, 700.0  # logarithms of features whose squares neither underflow nor overflow
 
 
-class ProposalFeatures(Embedding):
+class ProposalFeatures(Transformer):
     r"""Features of models whose inner products estimate the probability product kernel of the densities themselves.
 
     .. math:: \phi_s(p) = \frac{p(x_s)^\rho}{\sqrt{N\, m(x_s)}}, \quad x_s \sim m, \qquad
@@ -49,7 +48,7 @@ class ProposalFeatures(Embedding):
     -----
     Models are those of this package or any objects with ``log_prob(X)`` and ``sample(n, rng=)`` (with ``length=`` for
     sequences). If there are more models than draws, N of them, chosen at random, make the proposal. The proposal should
-    cover new models, too: one that puts much of its mass elsewhere is seen by few draws.
+    cover new models, too: one with much of its mass elsewhere is represented by few draws.
 
     References
     ----------
@@ -66,6 +65,7 @@ class ProposalFeatures(Embedding):
 
     _fitted = "log_proposal_"
     _inputs: ClassVar[dict[str, bool]] = {"two_d_array": False}
+    _refuses_y = False  # models have no positions that it could be of
 
     def __init__(
         self,
@@ -81,25 +81,13 @@ class ProposalFeatures(Embedding):
         self.normalize = normalize
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw from the mean of the models.
-
-        Parameters
-        ----------
-        X : list of models
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         who = "ProposalFeatures"
         check_number(self.rho, "rho", who, exclusive=True)
         check_bool(self.normalize, "normalize", who)
         size = check_int(self.n, "n", who, 1)
         length = None if self.length is None else check_int(self.length, "length", who, 1)
-        models = _check_models(X)
+        models = self._encode(X)
         rng = np.random.default_rng(seed_of(self.random_state))
         if len(models) > size:
             models = [models[i] for i in np.sort(rng.choice(len(models), size, replace=False))]
@@ -111,23 +99,23 @@ class ProposalFeatures(Embedding):
             self.draws_ += list(model.sample(int(share), rng=rng, **options))
         logs = np.stack([_log_prob(model, self.draws_, i) for i, model in enumerate(models)])
         self.log_proposal_: Floats = np.logaddexp.reduce(logs + np.log(shares / size)[:, None], axis=0)
-        return self
 
-    def transform(self, X: Any) -> Floats:
-        """Return the features of each model.
-
-        Parameters
-        ----------
-        X : list of models
-
-        Returns
-        -------
-        features : ndarray of shape (len(X), N)
-        """
-        check_is_fitted(self, "log_proposal_")
-        shift = 0.5 * (self.log_proposal_ + np.log(len(self.log_proposal_)))
-        features = np.zeros((len(_check_models(X)), len(shift)))
+    def _encode(self, X: Any) -> list[Any]:
+        """Return a list of things with likelihoods and draws."""
+        if len(X) == 0:
+            raise ValueError("ProposalFeatures: needs at least one model. Got an empty list.")
         for i, model in enumerate(X):
+            if not (callable(getattr(model, "log_prob", None)) and callable(getattr(model, "sample", None))):
+                raise TypeError(
+                    f"ProposalFeatures: expected models with log_prob and sample. Got {type(model).__name__} at index "
+                    f"{i}; FitEach turns objects into models."
+                )
+        return list(X)
+
+    def _transform(self, models: list[Any]) -> Floats:
+        shift = 0.5 * (self.log_proposal_ + np.log(len(self.log_proposal_)))
+        features = np.zeros((len(models), len(shift)))
+        for i, model in enumerate(models):
             logs = self.rho * _log_prob(model, self.draws_, i) - shift
             top = logs.max()
             if np.isneginf(top):
@@ -148,26 +136,13 @@ class ProposalFeatures(Embedding):
                 f"exp({top:.4g})). Use normalize=True, rho=0.5 or a shorter length."
             )
 
-    def _names_out(self) -> Any:
+    def _names_out(self, given: Any) -> Any:
         """Return ``draw0``, ``draw1``, ..."""
-        return np.array([f"draw{s}" for s in range(len(self.log_proposal_))], dtype=object)
-
-
-def _check_models(X: Any) -> Any:
-    """Return a list (or stack) of things with likelihoods and draws."""
-    if len(X) == 0:
-        raise ValueError("ProposalFeatures: needs at least one model. Got an empty list.")
-    for i, model in enumerate(X):
-        if not (callable(getattr(model, "log_prob", None)) and callable(getattr(model, "sample", None))):
-            raise TypeError(
-                f"ProposalFeatures: expected models with log_prob and sample. Got {type(model).__name__} at index {i}; "
-                "FitEach turns objects into models."
-            )
-    return list(X)
+        return [f"draw{s}" for s in range(len(self.log_proposal_))]
 
 
 def _log_prob(model: Any, draws: list[Any], i: int) -> Floats:
-    """Return log densities (N,) of the draws, refusing what is no number."""
+    """Return log densities (N,) of the draws, refusing NaN."""
     logs = np.asarray(model.log_prob(draws), dtype=np.float64)
     if logs.shape != (len(draws),) or np.isnan(logs).any() or np.isposinf(logs).any():
         raise ValueError(

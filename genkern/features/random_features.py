@@ -28,7 +28,7 @@ def fourier_features(points: Floats, frequencies: Floats, phases: Floats) -> Flo
 
     With those of ``draw_waves``, inner products are unbiased estimates of :math:`e^{-\lambda |x - x'|^2 / 2}`.
     """
-    # Column by column: a row of a product by BLAS would depend on how many others there are.
+    # Column by column: a row of a BLAS product would depend on the number of rows.
     angles = np.tile(phases, (len(points), 1))
     for column, row in zip(points.T, frequencies):
         angles += column[:, None] * row
@@ -54,8 +54,8 @@ def apply_root(values: Floats, lam: float, axis: int) -> Floats:
 
     .. math:: R = \sqrt{1 - e}\, I + \frac{\sqrt{1 - e + m e} - \sqrt{1 - e}}{m}\, 1 1^T, \qquad e = e^{-\lambda}
 
-    R is the symmetric root of the Gaussian kernel between one-hot vectors, so that inner products of what this gives
-    are :math:`\sum_{ab} v_a v'_b e^{-\lambda [a \ne b]}`. An infinite :math:`\lambda` changes nothing.
+    R is the symmetric root of the Gaussian kernel between one-hot vectors, so that inner products of the results are
+    :math:`\sum_{ab} v_a v'_b e^{-\lambda [a \ne b]}`. An infinite :math:`\lambda` changes nothing.
     """
     own, size = np.sqrt(-np.expm1(-lam)), values.shape[axis]
     spread = (np.sqrt(own**2 + size * np.exp(-lam)) - own) / size

@@ -1,4 +1,4 @@
-"""Named blocks of Fisher scores, and what may stand beside them: how often hidden states are visited."""
+"""Named blocks of Fisher scores, and expected visits to hidden states."""
 
 from __future__ import annotations
 
@@ -22,44 +22,48 @@ class Layout(NamedTuple):
 
     Attributes
     ----------
-    names : list of p + S str
-        Names of all p parameters and then of S expected visits.
+    total : int
+        The number of all p parameters and S expected visits.
     source : (width,) int
-        For each feature its place among these; visits are counted from the end, -S to -1.
+        The index of each feature in ``names``; visits are counted from the end, -S to -1.
     blocks : dict of str to slice or index array
         The features of each block; index arrays only where they are not adjacent.
     """
 
-    names: list[str]
+    total: int
     source: NDArray[np.int64]
     blocks: dict[str, Columns]
 
 
 def layout_of(model: Any, chosen: Any) -> Layout:
-    """Return the layout of the chosen blocks one after the other, or (None) of all parameters as the model has them."""
+    """Return the layout of the chosen blocks in order, or (None) of all parameters in the model's order."""
     if not isinstance(model, Model):
         raise TypeError(
             f"FisherScore: {type(model).__name__} has no scores, derivatives by parameters (log_prob_grad)."
         )
-    visits = [f"{OCCUPANCY}[{name}]" for name in model.hidden_states]
-    homes = np.array([*model.blocks, *[OCCUPANCY] * len(visits)], dtype=object)
-    count = len(homes) - len(visits)
+    visits = len(model.hidden_states)
+    homes = np.array([*model.blocks, *[OCCUPANCY] * visits], dtype=object)
+    count = len(homes) - visits
     known = list(dict.fromkeys(homes))
-    names = [*model.parameter_names, *visits]
     if chosen is None:
         blocks = {name: _columns(np.flatnonzero(homes[:count] == name)) for name in dict.fromkeys(homes[:count])}
-        return Layout(names, np.arange(count), blocks)
+        return Layout(len(homes), np.arange(count), blocks)
     picked = _check(chosen, known, type(model).__name__)
     place = np.arange(len(homes)) - len(homes) * (np.arange(len(homes)) >= count)
     pieces = [place[homes == name] for name in picked]
     ends = np.cumsum([len(piece) for piece in pieces]).tolist()
     bounds = itertools.pairwise([0, *ends])
-    return Layout(names, np.concatenate(pieces), {name: slice(*pair) for name, pair in zip(picked, bounds)})
+    return Layout(len(homes), np.concatenate(pieces), {name: slice(*pair) for name, pair in zip(picked, bounds)})
+
+
+def names_of(model: Model) -> list[str]:
+    """Return the names of all parameters, and then of all expected visits."""
+    return [*model.parameter_names, *(f"{OCCUPANCY}[{name}]" for name in model.hidden_states)]
 
 
 def scores_of(model: Model, packed: Packed, coordinates: str, source: NDArray[np.int64]) -> Floats:
-    """Return derivatives and visits (n_objects, width) of a block of objects, from one pass for both."""
-    if (source >= 0).all():  # some models have a shorter way to derivatives alone
+    """Return derivatives and visits (n_objects, width) of a batch of objects, from one pass for both."""
+    if (source >= 0).all():  # some models have a faster method for derivatives alone
         return _pick(model.log_prob_grad(packed, coordinates), source)
     return scores_from(model, model.statistics(packed), coordinates, source)
 
@@ -73,7 +77,7 @@ def scores_from(model: Model, statistics: Statistics, coordinates: str, source: 
 
 
 def _pick(table: Floats, source: NDArray[np.int64]) -> Floats:
-    """Return the columns that a layout has, without a copy if they are all."""
+    """Return the columns of a layout, without a copy if they are all."""
     return table if np.array_equal(source, np.arange(table.shape[1])) else table[:, source]
 
 
@@ -84,7 +88,7 @@ def _columns(index: NDArray[np.int64]) -> Columns:
 
 
 def _check(chosen: Any, known: list[str], model: str) -> list[str]:
-    """Return the names of blocks if all are known and none is there twice."""
+    """Return the names of blocks if all are known and different."""
     listed = ", ".join(map(repr, known))
     if isinstance(chosen, str) or not hasattr(chosen, "__iter__"):
         raise ValueError(f"FisherScore: 'blocks' must be a list of names among {listed}, or None. Got {chosen!r}.")

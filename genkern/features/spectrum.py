@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise, product
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -13,9 +13,10 @@ from sklearn.preprocessing import normalize as scale_rows
 
 from genkern.core.words.counts import kmer_counts, kmer_sparse
 from genkern.data.objects import Packed, pack_symbols
-from genkern.features.base import SYMBOLS, Embedding
+from genkern.data.transformer import SYMBOLS
+from genkern.features.base import Embedding
 from genkern.features.positions import as_vector, share, word_terms
-from genkern.validation import begin_fit, check_bool, check_int, check_option
+from genkern.validation import check_bool, check_int, check_option
 
 DENSE_WORDS = 4096  # spectra with more words are sparse unless asked otherwise
 
@@ -38,14 +39,15 @@ class Spectrum(Embedding):
         Divide counts by the number of words in the object, or by their Euclidean norm.
     dtype : data type, default=float64
         Of the result: integers, float32 or float64. A small type of integers, such as ``"uint8"``, takes less memory
-        and time; beware that sums and products of such counts overflow, so that learners and kernels want floats.
+        and time; sums and products of such counts overflow, so that learners and kernels need floats.
         Counts that the type cannot hold are refused, and so are integers with ``normalize`` and with ambiguous, missing
-        or unknown symbols, whose words count in parts (see Notes).
+        or unknown symbols, whose words have fractional counts (see Notes).
     offsets : sequence of int, optional
-        Where a word reads its symbols, rising from 0: (0, 3) counts the pairs of symbols three positions apart,
-        (0, 1, 4) triples with a gap of two. These say how many symbols a word has; ``k`` is not used.
+        Positions of the symbols of a word, relative to the first, rising from 0: (0, 3) counts the pairs of symbols
+        three positions apart, (0, 1, 4) triples with a gap of two. Their number is that of the symbols of a word;
+        ``k`` is not used.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        Symbols outside the alphabet are treated as missing, with one warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
@@ -53,16 +55,15 @@ class Spectrum(Embedding):
     alphabet_ : Alphabet
         The m symbols.
     offsets_ : tuple of int
-        Where the k symbols of a word are read.
+        Relative positions of the k symbols of a word.
     n_features_out_ : int
-        The number of words, m ** k.
+        The number of words, m ** k, in the order of the alphabet, the first symbol changing slowest.
 
     Notes
     -----
-    A word with ambiguous, missing or unknown symbols counts for all words that it may spell, in equal parts that sum to
-    one. In a sparse
-    result a word that may spell more than 4096 is an error, or is left out where unknown symbols are missing. Objects
-    shorter than a word with its gaps have none and a row of zeros, whatever ``normalize``.
+    A word with ambiguous, missing or unknown symbols adds equal shares, which sum to one, to all words that it may
+    spell. In a sparse result a word that may spell more than 4096 is an error, or is left out where unknown symbols are
+    missing. Objects shorter than a word with its gaps have none and a row of zeros, whatever ``normalize``.
 
     The roots of the frequencies of words, ``Spectrum(normalize="frequency")`` and ``PowerMap(0.5)``, have the
     Bhattacharyya kernel as inner product.
@@ -109,19 +110,7 @@ class Spectrum(Embedding):
         self.offsets = offsets
         self.unknown = unknown
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the alphabet, if it is not given.
-
-        Parameters
-        ----------
-        X : list of n symbol sequences
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         offsets = self._check_offsets()
         if self.sparse != "auto":
             check_bool(self.sparse, "sparse", "Spectrum, if not 'auto',")
@@ -131,26 +120,14 @@ class Spectrum(Embedding):
                 raise ValueError(
                     f"Spectrum: normalize={self.normalize!r} needs a 'dtype' of floats. Got {np.dtype(self.dtype)}."
                 )
-        begin_fit(self, X, y)
         known: Any = pack_symbols(X, self.alphabet, "Spectrum", unknown=self.unknown).alphabet
-        self.alphabet_, self.offsets_, self.n_features_out_ = known, offsets, known.size ** len(offsets)
-        return self
+        self.offsets_, self.alphabet_ = offsets, known
 
-    def transform(self, X: Any) -> Any:
-        """Return the counts of each object.
+    def _encode(self, X: Any) -> Packed:
+        return pack_symbols(X, self.alphabet_, "Spectrum")
 
-        Parameters
-        ----------
-        X : list of n symbol sequences
-
-        Returns
-        -------
-        counts : ndarray or CSR matrix of shape (n, m ** k)
-            Words in the order of the alphabet, the first symbol changing slowest.
-        """
-        self._ready(X)
-        packed = pack_symbols(X, self.alphabet_, "Spectrum")
-        large = self.sparse is True or (self.sparse == "auto" and self.n_features_out_ > DENSE_WORDS)
+    def _transform(self, packed: Packed) -> Any:
+        large = self.sparse is True or (self.sparse == "auto" and self._width() > DENSE_WORDS)
         counts = self._count(packed, large, self.dtype)
         if self.normalize is None:
             return counts
@@ -163,30 +140,26 @@ class Spectrum(Embedding):
         count: Any = lenient if large else kmer_counts
         members, k = known.members_for(packed.values), len(self.offsets_)
         counts = count(packed.values, packed.offsets, known.size, k, members, dtype, self.offsets_)
-        return sparse.csr_matrix(counts, shape=(packed.n_objects, self.n_features_out_)) if large else counts
+        return sparse.csr_matrix(counts, shape=(packed.n_objects, self._width())) if large else counts
 
-    def position_features(self, X: Any) -> Any:
-        """Return what each position of one object adds to its features, a sparse array (T, p).
-
-        Parameters
-        ----------
-        X : list of one object
-        """
-        packed = pack_symbols(X, self.alphabet_, "Spectrum")
+    def _position_features(self, packed: Packed) -> Any:
         offsets = np.array(self.offsets_)
-        counts = word_terms(lambda words: self._count(words, True, np.float64), packed, offsets, self.n_features_out_)
-        return share(counts, counts.sum(axis=0), as_vector(self.transform(packed)))
+        counts = word_terms(lambda words: self._count(words, True, np.float64), packed, offsets, self._width())
+        return share(counts, counts.sum(axis=0), as_vector(self._transform(packed)))
 
-    def _names_out(self) -> Any:
+    def _width(self) -> int:
+        return int(self.alphabet_.size ** len(self.offsets_))
+
+    def _names_out(self, given: Any) -> Any:
         """Return the words, one per feature: a dot per place of a gap, commas if symbols are no single characters."""
         symbols = [str(symbol) for symbol in self.alphabet_.symbols]
         between = "" if all(len(symbol) == 1 for symbol in symbols) else ","
         gaps = ["." * (gap - 1) for gap in np.diff(self.offsets_, prepend=-1)]
         words = product(symbols, repeat=len(gaps))
-        return np.array([between.join(map("".join, zip(gaps, word))) for word in words], dtype=object)
+        return [between.join(map("".join, zip(gaps, word))) for word in words]
 
     def _check_offsets(self) -> tuple[int, ...]:
-        """Return where words read their symbols."""
+        """Return the relative positions of the symbols of words."""
         if self.offsets is None:
             return tuple(range(check_int(self.k, "k", "Spectrum", 1)))
         offsets = tuple(check_int(offset, "offsets", "Spectrum", 0) for offset in self.offsets)

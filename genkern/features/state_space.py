@@ -1,4 +1,4 @@
-"""The state-space embedding: how often each hidden state describes an object."""
+"""The state-space embedding: the expected number of visits to each hidden state."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ class StateSpace(StateEmbedding):
     Parameters
     ----------
     estimator : estimator, model or dict
-        What is fitted, as a clone, to all objects given to ``fit``, or a model that is used as it is: hidden Markov
-        models, mixtures (visits are counts of points per component), factorial models (all chains), periodic chains
-        (phases). A dict ``{label: model}`` or a ``ClassMixture`` gives the features of every class model, side by side.
+        An estimator, a clone of which is fitted to all objects given to ``fit``, or a model that is used unchanged:
+        hidden Markov models, mixtures (visits are counts of points per component), factorial models (all chains),
+        periodic chains (phases). A dict ``{label: model}`` or a ``ClassMixture`` gives the features of every class
+        model, concatenated.
     transitions : bool, default=False
         Add the transitions, after the visits.
     normalize : bool, default=False
@@ -34,9 +35,9 @@ class StateSpace(StateEmbedding):
     map : PowerMap, LogMap or LogisticMap, optional
         The function f of every entry; with "sum" and ``normalize``, of the frequencies.
     per_class : bool, default=False
-        Fit one model to the objects of each class, which needs y, and put their features side by side.
+        Fit one model to the objects of each class, which needs y, and concatenate their features.
     n_jobs : int, optional
-        Threads, over blocks of objects.
+        Threads, over batches of objects.
 
     Attributes
     ----------
@@ -78,6 +79,7 @@ class StateSpace(StateEmbedding):
         self.n_jobs = n_jobs
 
     def _check_options(self) -> None:
+        super()._check_options()
         check_bool(self.transitions, "transitions", "StateSpace")
         check_bool(self.normalize, "normalize", "StateSpace")
 

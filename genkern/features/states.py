@@ -1,18 +1,18 @@
-"""What embeddings by hidden states share: posteriors of one model or of one per class, streamed and named."""
+"""Base class of embeddings by hidden states: posteriors of one model or of one per class, streamed and named."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from genkern.data.objects import Packed, remember_width
-from genkern.features.base import Embedding
-from genkern.features.class_models import fit_models, named_models
+from genkern.data.objects import Packed
+from genkern.features.base import ModelEmbedding
+from genkern.features.class_models import named_models
 from genkern.features.positions import share
 from genkern.features.streaming import blas, gather
 from genkern.models.base import Model
@@ -25,7 +25,7 @@ APPLY = ("sum", "time")
 
 
 class States(NamedTuple):
-    """The hidden states of objects under a model, as far as they were asked for: what features are made of.
+    """Posteriors of the hidden states of objects under a model; only the fields that were asked for.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class States(NamedTuple):
     xi : (P, S2)
         Posteriors of states at neighbouring positions, flattened.
     pair_offsets : (n_objects + 1,)
-        Where those of each object begin and end.
+        Offsets of the pairs of each object.
     firsts : (P,)
         The first of the two positions of each pair.
     visits : (n_objects, S)
@@ -46,7 +46,7 @@ class States(NamedTuple):
     symbols : (n_objects, S, m)
         How often each state is expected to have emitted each symbol.
     whole : bool
-        Whether objects are whole; otherwise each stands for one position of an object, before sums are mapped.
+        Whether objects are whole; otherwise each is one position of an object, before sums are mapped.
     """
 
     packed: Packed
@@ -87,61 +87,31 @@ def ask_positions(model: Model, packed: Packed, needs: set[str]) -> States:
 
 
 def first_positions(packed: Packed) -> NDArray[np.int64]:
-    """Return the positions that have a neighbour behind them."""
+    """Return the positions that have a next one."""
     return np.delete(np.arange(packed.n_points), packed.offsets[1:] - 1)
 
 
-class StateEmbedding(Embedding, ABC):
+class StateEmbedding(ModelEmbedding):
     """Features from state posteriors; a family gives ``_names``, ``_features`` and ``_load``."""
 
+    _fitted = "_names_by_model"
     _of_floats = True
 
-    estimator: Any
     apply: str
     map: ElementMap | None
     per_class: bool
     n_jobs: int | None
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the model, or one per class, if it is not given.
+    def _check_options(self) -> None:
+        check_option(self.apply, APPLY, "apply", type(self).__name__)
+        check_map(self.map, type(self).__name__)
 
-        Parameters
-        ----------
-        X : list of n objects
-        y : array-like of shape (n,), optional
-            Labels, for ``per_class``; otherwise ignored.
-
-        Returns
-        -------
-        self
-        """
-        who = type(self).__name__
-        check_option(self.apply, APPLY, "apply", who)
-        check_map(self.map, who)
-        self._check_options()
-        remember_width(self, X, reset=True)
-        fitted, packed = fit_models(self.estimator, X, y, self.per_class, who)
-        self._learn(packed)
+    def _learn(self, packed: Packed) -> None:
         self._names_by_model = [
-            [prefix + name for name in self._names(model, packed)] for prefix, model in named_models(fitted)
+            [prefix + name for name in self._names(model, packed)] for prefix, model in named_models(self.model_)
         ]
-        self.n_features_out_ = sum(map(len, self._names_by_model))
-        self.model_ = fitted
-        return self
 
-    def transform(self, X: Any) -> Floats:
-        """Return the features of each object.
-
-        Parameters
-        ----------
-        X : list of n objects
-
-        Returns
-        -------
-        features : ndarray of shape (n, n_features_out_)
-        """
-        self._ready(X)
-        packed = self.model_.pack(X)
+    def _transform(self, packed: Packed) -> Floats:
         pairs = zip(named_models(self.model_), self._names_by_model)
         with blas().limit(limits=1, user_api="blas"):
             columns = [
@@ -150,17 +120,11 @@ class StateEmbedding(Embedding, ABC):
             ]
         return np.concatenate(columns, axis=1)
 
-    def _names_out(self) -> Any:
+    def _names_out(self, given: Any) -> Any:
         """Return the names of the features, those of class models with the label in front."""
-        return np.array([name for names in self._names_by_model for name in names], dtype=object)
+        return [name for names in self._names_by_model for name in names]
 
-    # --- what a family gives
-
-    def _check_options(self) -> None:
-        """Check the options beyond those that all have."""
-
-    def _learn(self, packed: Packed) -> None:
-        """Learn from the objects what features need beyond the models."""
+    # --- implemented by subclasses
 
     @abstractmethod
     def _names(self, model: Any, packed: Packed) -> list[str]:
@@ -168,7 +132,7 @@ class StateEmbedding(Embedding, ABC):
 
     @abstractmethod
     def _needs(self, model: Any, packed: Packed) -> set[str]:
-        """Return which fields of ``States`` the features are made of."""
+        """Return the fields of ``States`` that the features need."""
 
     @abstractmethod
     def _features(self, model: Any, states: States) -> Floats:
@@ -176,27 +140,21 @@ class StateEmbedding(Embedding, ABC):
 
     @abstractmethod
     def _load(self, model: Any, packed: Packed) -> int:
-        """Return how many numbers per observation are held while features are made."""
+        """Return how many numbers per observation are held during the computation of features."""
 
     # --- from states to features, of objects and of positions
 
     def _embed(self, model: Model, packed: Packed) -> Floats:
-        """Return the features (n_objects, k) of a block under one model."""
+        """Return the features (n_objects, k) of a batch under one model."""
         packed = dense(packed)
         return self._features(model, ask(model, packed, self._needs(model, packed)))
 
-    def position_features(self, X: Any) -> Any:
-        """Return what each position of one object adds to its features, a sparse array (T, p).
-
-        Parameters
-        ----------
-        X : list of one object
-        """
-        packed = dense(self.model_.pack(X))
+    def _position_features(self, packed: Packed) -> Any:
+        points = dense(packed)
         models = [model for _, model in named_models(self.model_)]
-        states = [ask_positions(model, packed, self._needs(model, packed)) for model in models]
+        states = [ask_positions(model, points, self._needs(model, points)) for model in models]
         table = np.concatenate([self._features(*pair) for pair in zip(models, states)], axis=1)
-        return share(sparse.csr_array(table), table.sum(axis=0), self.transform(X)[0])
+        return share(sparse.csr_array(table), table.sum(axis=0), self._transform(packed)[0])
 
     def _sum(self, terms: Floats, offsets: NDArray[np.int64], normalize: bool, whole: bool) -> Floats:
         """Return sums (n_objects, ...) of terms (P, ...) of each object, mapped before (``time``) or after."""
@@ -205,7 +163,7 @@ class StateEmbedding(Embedding, ABC):
         return self._finish(sums, np.diff(offsets), normalize, whole)
 
     def _finish(self, sums: Floats, counts: NDArray[np.int64], normalize: bool, whole: bool) -> Floats:
-        """Return sums over ``counts`` terms as means, if so wished, and mapped, if they are whole and have not been."""
+        """Return sums over ``counts`` terms as means (``normalize``), mapped if ``whole`` and not mapped yet."""
         if normalize:
             sums = sums / np.maximum(counts, 1).reshape((-1, *[1] * (sums.ndim - 1)))
         return self._mapped(sums) if self.apply == "sum" and whole else sums
@@ -215,7 +173,7 @@ class StateEmbedding(Embedding, ABC):
 
 
 def dense(packed: Packed) -> Packed:
-    """Return packed numbers without sparse ones."""
+    """Return packed numbers as dense arrays."""
     values: Any = packed.values
     return packed._replace(values=values.toarray()) if sparse.issparse(values) else packed
 

@@ -1,4 +1,4 @@
-"""Work on many objects in blocks of bounded size, on one thread or several, in the same order with the same result."""
+"""Work on many objects in batches of bounded size, with the same results for any number of threads."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from threadpoolctl import ThreadpoolController
 from genkern.data.objects import Packed
 from genkern.validation import Floats
 
-BLOCK_POSITIONS, BLOCK_NUMBERS = 1 << 16, 1 << 22  # observations, and numbers of output, worked on at a time
+BATCH_POSITIONS, BATCH_NUMBERS = 1 << 16, 1 << 22  # observations, and numbers of output, of a batch
 
 
 def stream(
     work: Callable[[Packed], Floats], packed: Packed, width: int, n_jobs: int | None, per_position: int = 1
 ) -> Iterator[tuple[slice, Floats]]:
-    """Yield slices of consecutive objects and what ``work`` returns for them, (objects, width), whatever n_jobs.
+    """Yield slices of consecutive objects and the results (objects, width) of ``work``, the same for any n_jobs.
 
     ``per_position`` is how many numbers the work holds per observation.
     """
@@ -34,7 +34,7 @@ def stream(
 def gather(
     work: Callable[[Packed], Floats], packed: Packed, width: int, n_jobs: int | None, per_position: int = 1
 ) -> Floats:
-    """Return the rows (n_objects, width) of ``stream``, one under the other."""
+    """Return the concatenated rows (n_objects, width) of ``stream``."""
     rows = np.empty((packed.n_objects, width))
     for part, block in stream(work, packed, width, n_jobs, per_position):
         rows[part] = block
@@ -43,8 +43,8 @@ def gather(
 
 def parts_of(packed: Packed, width: int, per_position: int = 1) -> list[slice]:
     """Return consecutive slices of objects with a bounded number of observations and of numbers."""
-    most = max(1, BLOCK_NUMBERS // max(width, 1))
-    positions = max(1, min(BLOCK_POSITIONS, BLOCK_NUMBERS // per_position))
+    most = max(1, BATCH_NUMBERS // max(width, 1))
+    positions = max(1, min(BATCH_POSITIONS, BATCH_NUMBERS // per_position))
     parts, first = [], 0
     while first < packed.n_objects:
         limit = packed.offsets[first] + positions
@@ -57,12 +57,12 @@ def parts_of(packed: Packed, width: int, per_position: int = 1) -> list[slice]:
 
 @cache
 def blas() -> ThreadpoolController:
-    """Return the handle on BLAS: on small blocks its own threads only stand in the way."""
+    """Return the controller of BLAS threads, which slow small batches down."""
     return ThreadpoolController()
 
 
 def _counted_from_zero(work: Callable[[Packed], Floats], packed: Packed, part: slice) -> Floats:
-    """Return the work on one block; its errors count objects as the caller does."""
+    """Return the result for one batch; its errors use the caller's object indices."""
     try:
         return work(packed.take(part))
     except ValueError:

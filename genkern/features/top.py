@@ -1,29 +1,26 @@
-"""Tangent vectors of posterior log-odds: an object by how the class models would have to move for it."""
+"""Tangent vectors of posterior log-odds: objects as derivatives by the parameters of class models."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import logsumexp, softmax
 
-from genkern.data.objects import Packed, remember_width
-from genkern.features.base import Embedding
-from genkern.features.class_models import fit_class_models
+from genkern.data.objects import Packed
+from genkern.features.base import ClassEmbedding
 from genkern.features.positions import class_terms
 from genkern.features.streaming import gather, stream
 from genkern.models.base import COORDINATES
-from genkern.models.class_mixture import ClassMixture, refuse_impossible
 from genkern.models.families import natural
 from genkern.preprocess.standardize import MIN_SCALE, learn_scale
-from genkern.validation import Floats, check_bool, check_number, check_option
+from genkern.validation import Floats, check_bool, check_option
 
 MULTICLASS = ("one-vs-rest", "pairwise")
 
 
-class TopScore(Embedding):
+class TopScore(ClassEmbedding):
     r"""Features whose inner product is the TOP kernel of class models: posterior log-odds and their derivatives.
 
     .. math:: v(x) = \log \frac{P(+ | x)}{P(- | x)} = \log \frac{\alpha}{1 - \alpha} + \ell_+(x) - \ell_-(x), \qquad
@@ -37,12 +34,12 @@ class TopScore(Embedding):
     ----------
     estimator : estimator, dict or ClassMixture
         What is fitted, as a clone, to the objects of each class; or ``{label: model}``, models that are used as they
-        are, or a ``ClassMixture``, with its priors.
+        are, or a ``ClassMixture``, with its priors, which needs no y.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the order of
         the sorted labels or by label.
     multiclass : {"one-vs-rest", "pairwise"}, default="one-vs-rest"
-        What more than two classes have. "one-vs-rest": for each class c the log-odds against all others,
+        Features for more than two classes. "one-vs-rest": for each class c the log-odds against all others,
         :math:`v_c = \ell_c + \log \alpha_c - \log \sum_{j \ne c} \alpha_j e^{\ell_j}`, and its derivatives in all
         parameters, :math:`-r_j` in the logit of prior j, :math:`\nabla \ell_c` and :math:`-r_j \nabla \ell_j`, with
         :math:`r_j = P(j | x, \text{not } c)`. "pairwise": the log-odds against the last class and all
@@ -52,14 +49,14 @@ class TopScore(Embedding):
         ``Standardize()`` does.
     coordinates : {"softmax", "ratio", "sqrt", "raw", "natural"}, default="softmax"
         Of probabilities, see ``genkern.models.simplex``. Tsuda et al. use "ratio" for hidden Markov models and
-        "natural" (see ``genkern.models.families.natural``) for mixtures of isotropic Gaussians, for which alone it is.
+        "natural" (see ``genkern.models.families.natural``) for mixtures of isotropic Gaussians only.
     constant : bool, default=False
         Keep derivatives that are the same for all objects, which only add a constant to the kernel: that in the prior
         of two classes, :math:`1 / (\alpha (1 - \alpha))`, or in the logit of the own prior, 1.
     v_max : float, default=700
-        Stands for infinite log-odds, those of an object which one side cannot have produced. Finite ones are kept.
+        Replaces infinite log-odds, those of an object that is impossible under one side. Finite ones are kept.
     n_jobs : int, optional
-        Threads, over blocks of objects.
+        Threads, over batches of objects.
 
     Attributes
     ----------
@@ -78,7 +75,7 @@ class TopScore(Embedding):
     Where an object is impossible under a class model, that model's derivatives are set to zero. An object that is
     impossible in every class is refused.
 
-    The class models have seen the labels of the training objects, whose features are therefore more decisive than those
+    The class models were fitted with the labels of the training objects, whose log-odds are therefore larger than those
     of new ones. Fit the learner on other objects than the models, or on out-of-fold features.
 
     References
@@ -97,6 +94,7 @@ class TopScore(Embedding):
     ['v', 'B.start[0]']
     """
 
+    _fitted = "dropped_"
     _of_floats = True
 
     def __init__(
@@ -119,29 +117,14 @@ class TopScore(Embedding):
         self.v_max = v_max
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit one model per class, if they are not given.
-
-        Parameters
-        ----------
-        X : list of n objects
-        y : array-like of shape (n,)
-            Labels. Models that are given with their priors need none.
-
-        Returns
-        -------
-        self
-        """
+    def _check_options(self) -> None:
+        super()._check_options()
         check_option(self.multiclass, MULTICLASS, "multiclass", "TopScore")
         check_option(self.coordinates, (*COORDINATES, "natural"), "coordinates", "TopScore")
-        check_number(self.v_max, "v_max", "TopScore", exclusive=True)
         check_bool(self.standardize, "standardize", "TopScore")
         check_bool(self.constant, "constant", "TopScore")
-        remember_width(self, X, reset=True)
-        self.model_, packed = fit_class_models(self.estimator, X, y, self.priors, "TopScore")
-        if len(self.model_.labels) < 2:
-            raise ValueError(f"TopScore needs at least two classes. Got one class, {self.model_.labels[0]!r}.")
-        self.classes_ = np.array(self.model_.labels)
+
+    def _learn(self, packed: Packed) -> None:
         self._names = np.array(self._all_names(), dtype=object)
         self._kept = np.arange(len(self._names))
         if self.standardize:
@@ -149,40 +132,24 @@ class TopScore(Embedding):
             scale = learn_scale((block for _, block in blocks), MIN_SCALE, "TopScore")
             self._kept, self.mean_, self.scale_ = scale
         self.dropped_ = np.delete(self._names, self._kept)
-        self.n_features_out_ = len(self._kept)
-        return self
 
-    def transform(self, X: Any) -> Floats:
-        """Return the features of each object.
-
-        Parameters
-        ----------
-        X : list of n objects
-
-        Returns
-        -------
-        features : ndarray of shape (n, n_features_out_)
-        """
-        self._ready(X)
-        packed = self.model_.pack(X)
+    def _transform(self, packed: Packed) -> Floats:
         if not self.standardize:
             return gather(self._tangents, packed, len(self._names), self.n_jobs)
-        features = np.empty((packed.n_objects, self.n_features_out_))
+        features = np.empty((packed.n_objects, len(self._kept)))
         for part, block in stream(self._tangents, packed, len(self._names), self.n_jobs):
             features[part] = (block[:, self._kept] - self.mean_) / self.scale_
         return features
 
-    def _names_out(self) -> Any:
+    def _names_out(self, given: Any) -> Any:
         """Return ``v`` (``v[c]``, ``v[c|d]``) for log-odds and ``label.parameter`` for derivatives."""
-        names: NDArray[np.object_] = self._names[self._kept]
-        return names
+        return self._names[self._kept]
 
     # --- features
 
     def _tangents(self, packed: Packed) -> Floats:
         """Return all features (n_objects, width) of a block."""
-        joint = self.model_.joint_log_prob(packed)
-        refuse_impossible(joint, self.model_.labels, "TopScore")
+        joint = self._joint(packed)
         return self._features(joint, self.model_.class_grads(packed, np.isfinite(joint), self.coordinates))
 
     def _features(self, joint: Floats, grads: list[Floats]) -> Floats:
@@ -209,7 +176,7 @@ class TopScore(Embedding):
         return [self._odds(joint[:, [c]], total), priors, *(signs[:, [j]] * grad for j, grad in enumerate(grads))]
 
     def _odds(self, above: Floats, below: Floats) -> Floats:
-        """Return differences of log-probabilities, infinite ones as +-v_max; none where both are impossible."""
+        """Return differences of log-probabilities, infinite ones as +-v_max; zero where both are impossible."""
         below = np.broadcast_to(below, above.shape)
         both = np.isneginf(above) & np.isneginf(below)
         odds: Floats = np.where(both, 0.0, above) - np.where(both, 0.0, below)
@@ -244,15 +211,6 @@ class TopScore(Embedding):
         natural.require_isotropic(components)
         return natural.parameter_names(components)
 
-    def position_features(self, X: Any) -> Any:
-        """Return what each position of one object adds to its features, a sparse array (T, p).
-
-        Parameters
-        ----------
-        X : list of one object
-        """
-        rows = class_terms(self.model_, self.model_.pack(X), self.coordinates, self._features)[:, self._kept]
+    def _position_features(self, packed: Packed) -> Any:
+        rows = class_terms(self.model_, packed, self.coordinates, self._features)[:, self._kept]
         return sparse.csr_array(rows / self.scale_ if self.standardize else rows)
-
-    def _needs_labels(self) -> bool:
-        return not isinstance(self.estimator, ClassMixture)

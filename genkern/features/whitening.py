@@ -1,4 +1,4 @@
-"""Roots of Fisher information matrices: what turns a score into a feature vector of unit information."""
+"""Roots of Fisher information matrices, which turn scores into feature vectors of unit information."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LowRank(NamedTuple):
     gains : (k,)
         g.
     rest : float
-        a, the factor of what is orthogonal to the basis.
+        a, the factor of directions orthogonal to the basis.
     basis : (k, r)
         V.
     stretch : (r,)
@@ -47,7 +47,7 @@ class Whitener(NamedTuple):
     ----------
     runs : list of (columns, root)
         Roots (k, k), (k,) if they are diagonal, or ``LowRank``, of k columns: a slice, or an index array if they are
-        not adjacent. Small adjacent blocks are one run. Columns that no run names become zero.
+        not adjacent. Small adjacent blocks are one run. Columns in no run become zero.
     """
 
     runs: list[tuple[slice | NDArray[np.int64], Root]]
@@ -88,14 +88,14 @@ class Whitener(NamedTuple):
 
 
 def _ends(columns: slice | NDArray[np.int64]) -> tuple[int, int]:
-    """Return where columns begin and end."""
+    """Return the first column and the one after the last."""
     if isinstance(columns, slice):
         return columns.start, columns.stop
     return int(columns.min()), int(columns.max()) + 1
 
 
 def _is_plain(columns: slice | NDArray[np.int64], root: Root) -> bool:
-    """Say whether a run takes adjacent columns one by one."""
+    """Return whether a run takes adjacent columns one by one."""
     return isinstance(columns, slice) and not isinstance(root, LowRank) and root.ndim == 1
 
 
@@ -128,7 +128,7 @@ def whitener_of(blocks: Roots) -> Whitener:
 
 
 def _as_diagonal(root: Floats) -> Floats:
-    """Return the diagonal (k,) of a matrix (k, k) that has nothing else, or what is given."""
+    """Return the diagonal (k,) of a diagonal matrix (k, k); other roots are returned unchanged."""
     if root.ndim == 2 and not np.any(root - np.diag(np.diagonal(root))):
         return np.diagonal(root)
     return root
@@ -164,7 +164,7 @@ def moment_root(rows: Iterable[Floats], size: tuple[int, int], rcond: float, rid
     r"""Return a root W of the second moment :math:`M = F^T F` of all rows F (n, k), given block by block.
 
     It is that of :math:`M + \rho E`, :math:`\rho` being ``ridge`` times the mean of the diagonal of M:
-    ``inverse_root``, but with fewer rows than columns ``wide_root``, which never sees a matrix (k, k).
+    ``inverse_root``, but with fewer rows than columns ``wide_root``, which never forms a matrix (k, k).
     """
     n, k = size
     table = np.zeros((n, k) if n < k else (k, k))
@@ -202,11 +202,11 @@ def wide_root(rows: Floats, rcond: float, ridge: float) -> LowRank:
 def inverse_root(matrix: Floats, rcond: float) -> Floats:
     r"""Return W (k, k) with :math:`W W^T = I^+` on the range of an information matrix I (k, k).
 
-    :math:`W = D^{-1} C^{+1/2}`, where :math:`I = D C D` and C has a unit diagonal; eigenvalues of C not above
-    ``rcond`` times the largest are dropped. Taking out the scales first makes the result independent of the
-    units of the parameters, hence the same in ratio, softmax and sqrt coordinates, and keeps tiny
-    probabilities from hiding the others. The root of C is the symmetric one, so column j stays the closest to
-    parameter j. Parameters of zero or infinite information get zero rows and columns.
+    :math:`W = D^{-1} C^{+1/2}`, where :math:`I = D C D` and C has a unit diagonal; eigenvalues of C not above ``rcond``
+    times the largest are dropped. Taking out the scales first makes the result independent of the units of the
+    parameters, hence the same in ratio, softmax and sqrt coordinates, and prevents tiny probabilities from dominating.
+    The root of C is the symmetric one, so column j stays the closest to parameter j. Parameters of zero or infinite
+    information get zero rows and columns.
 
     References
     ----------

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 
 from genkern.kernels.alignment import alignment_weights
 from genkern.kernels.base import Kernel
@@ -22,12 +22,12 @@ class AlignedGram(KernelTransformer):
        \frac{\langle K_c, K_{Yc} \rangle_F}{\|K_c\|_F\, \|K_{Yc}\|_F} \to \max, \quad w \ge 0
 
     where :math:`K_c` is the matrix of centred features and :math:`K_Y` is one for objects of one class and zero for
-    others. Labels are seen in ``fit`` only, so that in a pipeline cross-validation is honest.
+    others. Labels are used in ``fit`` only, so that cross-validation of a pipeline is valid.
 
     Parameters
     ----------
     kernel : Kernel
-        A sum, ``k1 + k2 + k3``, whose terms get weights; a factor that it gives a term does not matter.
+        A sum, ``k1 + k2 + k3``, whose terms get weights; constant factors of terms have no effect.
     method : {"joint", "independent"}, default="joint"
         "joint": the weights for which the alignment of the sum is largest; a term that adds nothing gets zero.
         "independent": every term, scaled to the same norm, by its own alignment.
@@ -68,6 +68,9 @@ class AlignedGram(KernelTransformer):
     (array([0.95, 0.05]), array([0.202, 0.063]))
     """
 
+    _fitted = "grams_"
+    _wanted = "a sum of kernels"
+
     def __init__(
         self,
         kernel: Kernel,
@@ -82,34 +85,10 @@ class AlignedGram(KernelTransformer):
         self.block_size = block_size
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the weights; remember the training representations.
-
-        Parameters
-        ----------
-        X : list of models, stack of models, matrix of shape (n, d), or Representations
-            What the kernels compare.
-        y : array-like of shape (n,)
-            Labels.
-        """
-        self.fit_transform(X, y)
-        return self
-
-    def fit_transform(self, X: Any, y: Any = None) -> Floats:
-        """Learn the weights; return the symmetric matrix of the weighted sum, shape (n, n).
-
-        Parameters
-        ----------
-        X : list of models, stack of models, matrix of shape (n, d), or Representations
-            What the kernels compare.
-        y : array-like of shape (n,)
-            Labels.
-        """
-        if not isinstance(self.kernel, Kernel):
-            raise TypeError(f"AlignedGram: 'kernel' must be a sum of kernels. Got {self.kernel!r} instead.")
+    def _fit(self, X: Any, y: Any) -> Floats:
         if y is None:
             raise ValueError("AlignedGram requires y to be passed, but the target y is None.")
-        self.X_fit_ = self._checked(X, reset=True)
+        self.X_fit_ = X
         grams = [Gram(term, self.n_jobs, self.block_size, self.verbose) for term in _terms(self.kernel)]
         matrices = [gram.fit_transform(self.X_fit_) for gram in grams]
         check_consistent_length(matrices[0], y)
@@ -117,23 +96,12 @@ class AlignedGram(KernelTransformer):
         self.grams_, self._n_features_out = grams, len(matrices[0])
         return _weighted(self.weights_, matrices)
 
-    def transform(self, X: Any) -> Floats:
-        """Return values of the weighted sum with the training representations, shape (n, n_fit).
-
-        Parameters
-        ----------
-        X : list of models, stack of models, matrix of shape (n, d), or Representations
-            What the kernels compare.
-        """
-        check_is_fitted(self, "weights_")
-        checked = self._checked(X, reset=False)
+    def _transform(self, X: Any) -> Floats:
         kept = np.flatnonzero(self.weights_)
-        return _weighted(self.weights_[kept], (self.grams_[k].transform(checked) for k in kept))
+        return _weighted(self.weights_[kept], (self.grams_[k].transform(X) for k in kept))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
+    def _needs_labels(self) -> bool:
+        return True
 
 
 def _terms(kernel: Kernel) -> list[Kernel]:

@@ -1,4 +1,4 @@
-"""Centred alignment of kernels with labels, and the weights of a sum that it suggests."""
+"""Centred alignment of kernels with labels, and weights of a sum derived from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from genkern.validation import Floats, check_option
 
 METHODS = ("joint", "independent")
-RANK = 1e-12  # eigenvalues of the alignments of kernels with each other below this are those of kernels that coincide
+RANK = 1e-12  # smaller eigenvalues of the alignments between kernels are those of kernels that coincide
 
 
 def centred(K: Floats) -> Floats:
@@ -43,11 +43,11 @@ def alignments(matrices: list[Floats], y: Any) -> tuple[Floats, Floats, Floats]:
     """
     target = unit_target(y)
     sizes = np.array([np.abs(K).max() for K in matrices])
-    sizes = np.where(sizes > np.finfo(np.float64).tiny, sizes, 1.0)  # in whose units squares stay in range
+    sizes = np.where(sizes > np.finfo(np.float64).tiny, sizes, 1.0)  # scale that keeps squares in range
     parts = [centred(K / size) for K, size in zip(matrices, sizes, strict=True)]
     products = np.array([[np.vdot(one, other) for other in parts] for one in parts])
     norms = np.sqrt(np.diagonal(products))
-    # What is left of a constant matrix are rounding errors.
+    # A centred constant matrix consists of rounding errors.
     wholes = [np.linalg.norm(K / size) for K, size in zip(matrices, sizes, strict=True)]
     norms = np.where(norms <= 1e-12 * np.array(wholes), 0.0, norms)
     inverse = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)

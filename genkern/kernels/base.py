@@ -1,4 +1,4 @@
-"""What a kernel is: a stateless expression over representations, with values, logs, a diagonal and an algebra."""
+"""The base class of kernels: stateless expressions over representations, with values, logs and an algebra."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from genkern.kernels.latex import ATOM, named
 from genkern.validation import Floats, check_int, check_number
 
-LOWEST = -708.0  # exp of anything smaller is no normal number
+LOWEST = -708.0  # exp of anything smaller is subnormal
 HIGHEST = 709.0
 BOTH = "To compare by vectors and by models at once, give both as Views and put each kernel into On(view, kernel)."
 
@@ -25,8 +25,8 @@ class Kernel(BaseEstimator, ABC):
     They hold parameters only, so they are cloned, compared and put into grids by them: ``kernel__rho``,
     ``left__gamma``.
 
-    A subclass gives ``_values`` and ``_values_diag``; one that is best computed in logs sets ``native_logs`` and gives
-    ``_logs`` and ``_logs_diag`` instead; one that is never negative gives both.
+    A subclass implements ``_values`` and ``_values_diag``; one that is computed in logs sets ``native_logs`` and
+    implements ``_logs`` and ``_logs_diag`` instead; one that is never negative implements both.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Kernel(BaseEstimator, ABC):
         """Whether that matrix may be sparse."""
         return False
 
-    # --- what a kernel gives
+    # --- implemented by subclasses
 
     @abstractmethod
     def prepare(self, X: Any) -> Any:
@@ -85,14 +85,14 @@ class Kernel(BaseEstimator, ABC):
         raise TypeError(f"{type(self).__name__} gives values, not logarithms.")
 
     def _exact(self, X: Any, Y: Any) -> bool:
-        """Say whether values of prepared X and Y come from exact formulas, so that no cosine can exceed one."""
+        """Return whether values of prepared X and Y come from exact formulas, so that no cosine can exceed one."""
         return False
 
     @property
     def formula(self) -> str:
-        """The kernel in LaTeX."""
+        """The kernel in LaTeX; its name, if it has no formula."""
         if type(self)._written is Kernel._written:
-            raise TypeError(f"{type(self).__name__} must define formula.")
+            return rf"\mathrm{{{type(self).__name__}}}({', '.join(self._names)})"
         return self._written(0, 1)
 
     # --- formulas within formulas
@@ -160,7 +160,7 @@ class Kernel(BaseEstimator, ABC):
         return self._logs_diag(self.prepare(X))
 
     def _both(self, X: Any, Y: Any) -> tuple[Any, Any]:
-        """Return prepared representations; None instead of a second look at the same ones."""
+        """Return prepared representations; None for Y if it is X."""
         return self.prepare(X), None if Y is None or Y is X else self.prepare(Y)
 
     def _evaluate(self, X: Any, Y: Any) -> Floats:
@@ -187,7 +187,7 @@ class Kernel(BaseEstimator, ABC):
             raise ValueError(f"{self!r} may be negative, so it has no logarithm: take its values, k(X, Y).")
 
     def _check_range(self, top: Any, own: Any) -> None:
-        """Raise if the largest log cannot be exponentiated, or if some of ``own`` become zero though they are not."""
+        """Raise if the largest log cannot be exponentiated, or if some of ``own`` underflow to zero."""
         vanishing = (own < LOWEST) & (own > -np.inf)
         if top > HIGHEST or np.any(vanishing):
             extreme = top if top > HIGHEST else np.min(np.where(vanishing, own, 0.0))
@@ -197,11 +197,11 @@ class Kernel(BaseEstimator, ABC):
             )
 
     def _root(self) -> tuple[Kernel, int]:
-        """Return a kernel and the integer power of it that this one is: cosines are taken of the base."""
+        """Return the base and exponent of an integer power; cosines are computed from the base."""
         return self, 1
 
     def _finite(self, values: Floats, own: bool = False) -> Floats:
-        """Return values after a look for overflow; of X with itself (``own``) the diagonal bounds all others."""
+        """Return values, raising on overflow; for X with itself (``own``) the diagonal bounds all others."""
         seen = np.diagonal(values) if own and values.ndim == 2 else values
         with np.errstate(over="ignore", invalid="ignore"):
             quiet = np.isfinite(seen.sum())  # one pass and no mask; a sum may overflow alone
@@ -260,7 +260,7 @@ class Kernel(BaseEstimator, ABC):
 
 
 def _composites() -> Any:
-    """Return the module of composite kernels, which are kernels themselves and so come later."""
+    """Return the module of composite kernels, which imports this one."""
     from genkern.kernels import composites
 
     return composites

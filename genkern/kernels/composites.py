@@ -14,7 +14,7 @@ from genkern.validation import Floats, check_int, check_number
 
 
 class Constant(Kernel):
-    r"""The constant kernel :math:`k(x, y) = c`, which stands for a number in sums and products.
+    r"""The constant kernel :math:`k(x, y) = c`, for numbers in sums and products.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ class Constant(Kernel):
 
     @property
     def accepts_sparse(self) -> bool:
-        """True: it does not look at them."""
+        """True: values do not depend on them."""
         return True
 
     def prepare(self, X: Any) -> Any:
-        """Return X as it is."""
+        """Return X unchanged."""
         return X
 
     def _values(self, X: Any, Y: Any) -> Floats:
@@ -56,7 +56,7 @@ class Constant(Kernel):
 
     @property
     def _level(self) -> int:
-        return PRODUCT  # a second number in front of it would run into it
+        return PRODUCT  # two adjacent numbers would be read as one
 
     def _written(self, left: int, right: int, view: str = "") -> str:
         return number(self.value)
@@ -67,7 +67,7 @@ class _Composite(Kernel):
 
     @abstractmethod
     def _parts(self) -> tuple[Kernel, ...]:
-        """Return the kernels that it is made of."""
+        """Return the kernels it is composed of."""
 
     @property
     def signed(self) -> bool:
@@ -90,7 +90,7 @@ class _Composite(Kernel):
         return all(part.accepts_sparse for part in self._parts())
 
     def prepare(self, X: Any) -> Any:
-        """Return representations as all parts want them."""
+        """Return representations prepared for all parts."""
         for part in self._parts():
             X = part.prepare(X)
         return X
@@ -180,7 +180,7 @@ class Product(_Binary):
         factors = self._factors()
         numbers = [factor.value for factor in factors if isinstance(factor, Constant)]
         others = [factor for factor in factors if not isinstance(factor, Constant)]
-        # Numbers come first: behind an integral one would be taken for part of it.
+        # Numbers come first: after an integral one would be read as part of it.
         value = math.prod(numbers) if numbers else None
         return product(value, [(factor._written(left, right, view), factor._level) for factor in others])
 

@@ -1,4 +1,4 @@
-"""Kernel values as cosines, which do not exceed one: what may be cut off, and what is an error."""
+"""Kernel values as cosines, which do not exceed one: rounding above one is clipped, larger excess is an error."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import numpy as np
 
 from genkern.validation import Floats
 
-ROUNDING = 1e-10  # relative to the size of the logs: what may be cut off above a cosine of one
+ROUNDING = 1e-10  # relative to the size of the logs: excess of a cosine over one that is rounding
 
 
 def capped(logs: Floats, scale: Floats, exact: Callable[[], bool], who: Any, places: tuple[int, int]) -> Floats:
-    """Return log cosines (n, m), cut off at zero where rounding put them above; larger ones are refused if exact.
+    """Return log cosines (n, m), clipped to zero where rounding put them above; larger ones are refused if exact.
 
     Parameters
     ----------
     logs, scale : ndarray of shape (n, m)
         Log cosines, changed in place, and the logs by which they were divided.
     exact : callable
-        Says whether values are those of exact formulas; bounds and estimates may exceed one. Asked if there is need.
+        Returns whether values are those of exact formulas; bounds and estimates may exceed one. Called only if needed.
     who : Kernel
-        Whose values these are.
+        The kernel, for error messages.
     places : tuple of int
-        Places of the first row and the first column among all objects.
+        Indices of the first row and the first column among all objects.
     """
     over = logs > 0.0
     if over.any():
@@ -41,6 +41,6 @@ def capped(logs: Floats, scale: Floats, exact: Callable[[], bool], who: Any, pla
 
 
 def place_of(X: Any) -> int:
-    """Return the place of the first object of a slice among all of them."""
+    """Return the index of the first object of a slice among all of them."""
     whole = getattr(X, "whole", None)
     return 0 if whole is None else int(whole[1])

@@ -1,4 +1,4 @@
-"""What a kernel matrix is like, what is wrong with it, and what to do about it."""
+"""Diagnostics of a kernel matrix: figures, problems, and remedies."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from genkern.kernels.base import Kernel
 from genkern.kernels.positivity import indefinite, is_positive
 from genkern.validation import Floats, check_array
 
-ASYMMETRY = 1e-6  # of the largest entry: more is no rounding, of single precision either
-UNLIKE, ALIKE = 1e-3, 0.999  # cosines, of nearest objects and of all, that make the identity and a constant
+ASYMMETRY = 1e-6  # of the largest entry: a larger difference is no rounding error, not even of single precision
+UNLIKE, ALIKE = 1e-3, 0.999  # cosines of nearest objects, and of all, at which K is almost the identity, or a constant
 SPREAD = 1e6  # of self-similarities
-TINY = 1e-250  # of the largest value: where some are that small, zeros are smaller ones
-SHARPNESS = ("length", "rho", "lam", "lam_x", "lam_q", "gamma", "nu", "a")  # lower ones make objects more alike
+TINY = 1e-250  # relative to the largest value: if there are such small values, zeros are underflows
+SHARPNESS = ("length", "rho", "lam", "lam_x", "lam_q", "gamma", "nu", "a")  # lower values make objects more similar
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,7 +47,7 @@ class Diagnostics:
     chance : float or None
         Its mean over all orders of the labels.
     findings : tuple of str
-        What is wrong, with the remedy; empty if nothing is.
+        Problems with their remedies; empty if there are none.
     """
 
     n_objects: int
@@ -87,7 +87,7 @@ class Diagnostics:
 
 
 def diagnostics(K: ArrayLike, y: Any = None, kernel: Kernel | None = None) -> Diagnostics:
-    r"""Return what a kernel matrix is like: its spectrum, its diagonal, its agreement with labels, and what is wrong.
+    r"""Return figures of a kernel matrix: its spectrum, its diagonal, its agreement with labels, and problems.
 
     The effective rank is :math:`\exp H(p)`, with the entropy H of the normalised spectrum
     :math:`p_i = |\lambda_i| / \sum_j |\lambda_j|`: n for the identity, 1 for a constant. The centred alignment is
@@ -105,7 +105,7 @@ def diagnostics(K: ArrayLike, y: Any = None, kernel: Kernel | None = None) -> Di
     y : array of shape (n,), optional
         Labels of at least two classes.
     kernel : Kernel, optional
-        What K was computed by; remedies then name its parameters.
+        The kernel of K; remedies then name its parameters.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def _alignment(K: Floats, y: Any) -> tuple[float, float]:
 
 
 def _effective_rank(spectrum: Floats) -> float:
-    """Return the exponential of the entropy of a normalised spectrum (n,); zero has none."""
+    """Return the exponential of the entropy of a normalised spectrum (n,); zero for a zero matrix."""
     sizes = np.abs(spectrum)
     return float(np.exp(entr(sizes / sizes.sum()).sum())) if sizes.any() else 0.0
 
@@ -193,7 +193,7 @@ def _cosines(K: Floats) -> Floats:
 
 
 def _findings(figures: Diagnostics, K: Floats, cosines: Floats, kernel: Kernel | None) -> Iterator[str]:
-    """Yield what is wrong with a kernel matrix, with the remedy."""
+    """Yield the problems of a kernel matrix, with remedies."""
     own, knobs = K.diagonal(), _knobs(kernel)
     if not is_positive(K):
         words = indefinite(figures.smallest_eigenvalue, figures.largest_eigenvalue, kernel)

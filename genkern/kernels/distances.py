@@ -1,8 +1,8 @@
 r"""Gaussian kernel values and squared distances of vectors that keep their digits far from the origin.
 
-Products are fast, but :math:`\|x\|^2 + \|y\|^2 - 2 x^T y` is off by some 1e-16 of the squared norms. So vectors are
-moved near the origin, and pairs whose distance is still small beside their norms are computed again from differences.
-What is left of the error is about 1e-13, wherever the vectors were moved to: a value does not depend on others.
+Products are fast, but :math:`\|x\|^2 + \|y\|^2 - 2 x^T y` has an error of some 1e-16 of the squared norms. So vectors
+are centred, and pairs whose distance is still small relative to their norms are recomputed from differences. The
+remaining error is about 1e-13 for any centre, so that a value does not depend on other vectors.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from scipy.spatial.distance import cdist
 from genkern.core.arrays import products
 from genkern.validation import Floats
 
-HARMLESS = 64.0  # an exponent made of terms up to this is off by some 1e-14
-EXTREME = 1e12  # an exponent made of terms above this may be off by so much that a value is lost
-LOST = 1e-300  # a value below this is nothing, whatever its digits
+HARMLESS = 64.0  # an exponent with terms up to this has an error of some 1e-14
+EXTREME = 1e12  # an exponent with larger terms may have lost all digits
+LOST = 1e-300  # a value below this counts as zero
 NEAR = 1e-3  # a squared distance below this part of the squared norms has lost three digits or more
-ROWS = 256  # rows that are looked through at a time
+ROWS = 256  # rows that are searched at a time
 NUMBERS = 1 << 18  # numbers of the differences that are held at a time
 
 
@@ -73,12 +73,12 @@ def square_norms(X: Floats, Y: Floats | None) -> tuple[Floats, Floats]:
 
 
 def _largest(own: Floats, other: Floats) -> float:
-    """Return the largest squared length of all; not a number if one is not."""
+    """Return the largest squared length of all; NaN if one is."""
     return float(max(own.max(initial=0.0), other.max(initial=0.0)))
 
 
 def _moved(X: Floats, Y: Floats | None) -> tuple[Floats, Floats | None]:
-    """Return both moved by one and the same vector, to where their mean is the origin."""
+    """Return both minus their common mean."""
     with np.errstate(over="ignore", invalid="ignore"):
         if Y is None:
             return X - X.mean(axis=0), None

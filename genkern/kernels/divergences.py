@@ -17,8 +17,7 @@ from genkern.affinities.collection import Collection
 from genkern.kernels.cosines import capped, place_of
 from genkern.kernels.latex import ATOM, PRODUCT, observed, over, times
 from genkern.kernels.models import ModelKernel
-from genkern.models.families.categorical import Categorical
-from genkern.models.families.multinomial import Multinomial
+from genkern.models.base import Model
 from genkern.validation import Floats, check_number, check_option
 
 KINDS = ("parametrix", "geodesic", "sphere")
@@ -45,7 +44,7 @@ class Hellinger(ModelKernel):
     length : int, optional
         Number of observations, for sequence models; see ``affinity``.
     method : str, default="exact"
-        Which kind of formula.
+        The kind of formula.
 
     References
     ----------
@@ -195,13 +194,10 @@ class Diffusion(ModelKernel):
 
     def prepare(self, X: Any) -> Collection:
         """Return categorical models sorted into stacks."""
-        if isinstance(X, Multinomial):
-            X = Categorical(X.probs)
-        elif isinstance(X, Sequence):
-            X = [Categorical(model.probs) if isinstance(model, Multinomial) else model for model in X]
+        X = [_as_categorical(model) for model in X] if isinstance(X, Sequence) else _as_categorical(X)
         models = super().prepare(X)
         for group in models.groups:
-            if not isinstance(group.stack, Categorical):
+            if group.stack.as_categorical() is None:
                 raise TypeError(
                     "Diffusion: compares Categorical and Multinomial models. Got "
                     f"{type(group.stack).__name__} at index {group.places[0]}."
@@ -222,7 +218,7 @@ class Diffusion(ModelKernel):
         return self._of(np.zeros(len(X)), X.groups[0].stack.alphabet.size)
 
     def _of(self, chord: Floats, categories: int) -> Floats:
-        """Return the log kernel at points of the unit sphere as far apart as this; no cosine could tell near ones."""
+        """Return the log kernel of points of the unit sphere at these distances (cosines would lose digits)."""
         t, n = check_number(self.t, "t", "Diffusion", exclusive=True), categories - 1
         if self.kind == "sphere":
             return _sphere(1.0 - 0.5 * chord**2, n, t)
@@ -249,6 +245,12 @@ class Diffusion(ModelKernel):
             )
             return rf"\frac{{1}}{{2^n |S^n|}} \sum_{{l \ge 0}} \left[{terms}({cosine})\right]"
         return rf"({times(4.0 * self.t)}\pi)^{{-n/2}} \exp(-\arccos^2({cosine}){over(self.t)})"
+
+
+def _as_categorical(model: Any) -> Any:
+    """Return the law of a draw of a model of counts; others as they are."""
+    found = model.as_categorical() if isinstance(model, Model) else None
+    return model if found is None else found
 
 
 def _sphere(cosine: Floats, n: int, t: float) -> Floats:

@@ -15,8 +15,8 @@ from genkern.kernels.latex import times
 from genkern.validation import Floats, check_int, check_number, check_option
 
 METHODS = ("auto", "dense", "direct")
-FINITE = float(np.finfo(np.float64).max)  # distances that overflow are those of points that are not alike
-LARGEST = 1 << 26  # numbers in the tensors of all objects of a block
+FINITE = float(np.finfo(np.float64).max)  # distances that overflow give similarity zero
+LARGEST = 1 << 26  # numbers in the tensors of all objects of a block of the matrix
 
 
 class Sequences:
@@ -37,27 +37,27 @@ class EmpiricalMean(Kernel):
               \quad\text{or}\quad \operatorname{mean}_{s,t}\, \exp(-\tfrac\lambda2 \|u_s - v_t\|^2)
 
     over all words :math:`u_s = x_s \dots x_{s+K-1}` of x and :math:`v_t` of y, of K = ``order`` + 1 symbols, of which
-    Ham counts the places that differ; or over all windows of K consecutive observations of series, stacked. With order
-    0 the order of observations does not matter, and objects are bags of symbols or of points.
+    Ham counts the positions that differ; or over all windows of K consecutive observations of series, stacked. With
+    order 0 the order of observations does not matter, and objects are bags of symbols or of points.
 
     Parameters
     ----------
     order : int, default=1
-        The order of dependence that is seen, K - 1.
+        The order of dependence, K - 1.
     lam : float, default=1.0
         Sharpness, not negative. For symbols it may be infinite: only equal words count.
     alphabet : str, int, sequence or Alphabet, optional
         The symbols: "dna", "rna", "protein", an explicit list, or (default) those that occur; values do not depend on
-        others. If given, objects are symbols; otherwise that is read off them.
+        others. If given, objects are symbols; otherwise their kind is inferred.
     method : {"auto", "dense", "direct"}, default="auto"
         Whether objects of m symbols are compared by their tensors of :math:`m^K` word frequencies or word by word, in
-        O(L L' K). "auto" takes what is less work, and not too large. Both are exact. Numbers are compared directly.
+        O(L L' K). "auto" takes the cheaper one that is not too large. Both are exact. Numbers are compared directly.
 
     Notes
     -----
-    Positive semi-definite: an inner product of means. Objects shorter than K have no words and are zero to all, also
-    to themselves. An ambiguous symbol is one of its members, each as likely, and values are expectations. Missing
-    numbers are refused.
+    Positive semi-definite: an inner product of means. Objects shorter than K have no words and have similarity zero to
+    all, also to themselves. An ambiguous symbol is one of its members, each as likely, and values are expectations.
+    Missing numbers are refused.
 
     A 2-D array of floats is n series of one channel. ``EmpiricalMeanMap`` gives explicit features of the same kernel.
 
@@ -144,7 +144,7 @@ class EmpiricalMean(Kernel):
         return point_means(x[:2], None if y is None else y[:2], k, check_number(self.lam, "lam", "EmpiricalMean"))
 
     def _takes_tensors(self, x: Packed, y: Packed, m: int, k: int) -> bool:
-        """Say whether to compare by tensors: a product of two, against a comparison of all words."""
+        """Return whether to compare by tensors: a product of two, against a comparison of all words."""
         numbers = (x.n_objects + y.n_objects) * m**k
         if self.method == "dense" and numbers > LARGEST:
             raise ValueError(

@@ -1,54 +1,56 @@
-"""The bridge from kernels to matrices: a scikit-learn transformer that works in blocks."""
+"""From kernels to matrices: a scikit-learn transformer that computes in blocks."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from scipy.linalg import eigh
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
+from genkern.data.transformer import Transformer
 from genkern.kernels.base import HIGHEST, LOWEST, Kernel
 from genkern.kernels.divergences import NotPositiveWarning
 from genkern.kernels.positivity import allowance, indefinite, is_positive
 from genkern.kernels.vectors import refuse_models
 from genkern.validation import Floats, check_int, check_option
 
-MODELS, VECTORS = 256, 1024  # rows and columns of a block: enough to be fast, few enough to share out
-WHOLE = 1 << 24  # entries of a matrix that one thread does in one go
+MODELS, VECTORS = 256, 1024  # rows and columns of a block: enough to be fast, few enough to divide among threads
+WHOLE = 1 << 24  # entries of a matrix that one thread computes at once
 PSD = ("warn", "raise", "clip", "shift")
 
 
-class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelTransformer(ClassNamePrefixFeaturesOutMixin, Transformer):
     """Kernel values in blocks, on one thread or several, with one common factor: what matrices are made from."""
+
+    _of_floats = True
+    _refuses_y = False
+    _wanted: ClassVar[str] = "a Kernel such as RBF()"  # by messages
 
     kernel: Kernel
     n_jobs: int | None
     block_size: int | None
     verbose: int
 
-    def _start(self, X: Any) -> tuple[Any, Any]:
-        """Return the checked and the prepared training representations; set the scale."""
-        if not isinstance(self.kernel, Kernel):
-            raise TypeError(
-                f"{type(self).__name__}: 'kernel' must be a Kernel such as RBF(). Got {self.kernel!r} instead."
-            )
-        checked = self._checked(X, reset=True)
+    def _start(self, checked: Any) -> Any:
+        """Return the prepared training representations; set the scale."""
         ready = self.kernel.prepare(checked)
         self.log_scale_ = 0.0
         if self.kernel.native_logs:
             top = float(self.kernel.log_diag(ready).max())
             self.log_scale_ = top if np.isfinite(top) else 0.0
-        return checked, ready
+        return ready
 
     def _checked(self, X: Any, reset: bool) -> Any:
         """Return a checked matrix, or representations of another kind as they are."""
+        if not isinstance(self.kernel, Kernel):
+            raise TypeError(f"{type(self).__name__}: 'kernel' must be {self._wanted}. Got {self.kernel!r} instead.")
         if not self.kernel.vectors:
             return X
         refuse_models(X, type(self.kernel).__name__)
@@ -68,7 +70,7 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return out
 
     def _check_rows(self, values: Floats, first: Any, second: Any) -> None:
-        """Raise if all values of an object are lost beside those of the training set, but normalised ones are not."""
+        """Raise if all values of an object underflow relative to the training set's, but normalised ones do not."""
         empty = np.flatnonzero(~values.any(axis=1)) if self.kernel.native_logs else ()
         halves = 0.5 * self.kernel.log_diag(second) if len(empty) else 0.0
         for i in empty:
@@ -82,7 +84,7 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 )
 
     def _square(self, ready: Any) -> Floats:
-        """Return scaled values (n, n) of prepared representations with each other, symmetric, at half the price."""
+        """Return scaled values (n, n) of prepared representations with each other, symmetric, at half the cost."""
         n = ready.shape[0]
         out = np.empty((n, n))
 
@@ -120,19 +122,18 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return VECTORS if self.kernel.vectors else MODELS
 
     def _run(self, fill: Callable[[slice, slice], None], tiles: list[tuple[slice, slice]]) -> None:
-        """Do all blocks; several threads share them out, with one thread of BLAS each."""
+        """Compute all blocks; several threads divide them, with one thread of BLAS each."""
         jobs = min(effective_n_jobs(self.n_jobs), len(tiles))
         with threadpool_limits(1, "blas") if jobs > 1 else nullcontext():
             Parallel(n_jobs=jobs, require="sharedmem", verbose=self.verbose)(delayed(fill)(*tile) for tile in tiles)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = isinstance(self.kernel, Kernel) and self.kernel.vectors and self.kernel.accepts_sparse
-        return tags
+    def _takes(self) -> dict[str, bool]:
+        known = isinstance(self.kernel, Kernel)
+        return {"sparse": known and self.kernel.vectors and self.kernel.accepts_sparse}
 
 
 class Gram(KernelTransformer):
-    r"""Turns representations into kernel values with those of the training set: a bridge to ``kernel="precomputed"``.
+    r"""Turns representations into kernel values with those of the training set: for ``kernel="precomputed"``.
 
     .. math:: K_{ij} = k(x_i, x^{\mathrm{fit}}_j)\, e^{-c}
 
@@ -144,19 +145,18 @@ class Gram(KernelTransformer):
     Parameters
     ----------
     kernel : Kernel
-        What compares two representations.
+        The kernel between two representations.
     n_jobs : int, optional
         Number of threads; None means 1 unless in a joblib context, -1 all.
     block_size : int, optional
-        Rows and columns of one block of work. By default one thread does all at once, unless that is much, and several
-        share out blocks. Results do not depend on it.
+        Rows and columns of one block of work. By default one thread computes all at once, unless that is too large, and
+        several divide blocks. Results do not depend on it.
     verbose : int, default=0
         Report progress, as in joblib.
     psd : {None, "warn", "raise", "clip", "shift"}, default=None
-        What to do in ``fit`` if the training matrix is not positive semi-definite, rounding aside: nothing, and do not
-        look; warn of it or raise, naming the cause and the remedy; project onto the positive part, new rows too; or
-        add to the diagonal what is missing. It costs a Cholesky factorisation of the training matrix, and its spectrum
-        if that fails.
+        What to do in ``fit`` if the training matrix is not positive semi-definite, rounding aside: nothing, without a
+        check; warn or raise, naming the cause and the remedy; project onto the positive part, new rows too; or shift
+        the diagonal. It costs a Cholesky factorisation of the training matrix, and its spectrum if that fails.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Gram(KernelTransformer):
     negative_ : array of shape (n_fit, r) or None
         The eigenvectors that "clip" projects out of every row; None if there are none.
     shift_ : float
-        What "shift" adds to the diagonal.
+        The number that "shift" adds to the diagonal.
     n_features_in_ : int
         Number of columns of the training matrix, for kernels between vectors.
 
@@ -175,9 +175,9 @@ class Gram(KernelTransformer):
     -----
     With the eigenvectors V of the negative eigenvalues of the training matrix, "clip" gives :math:`K (I - V V^T)` for
     training and new rows alike, so that the same linear map is applied to both and ``transform`` of the training set is
-    ``fit_transform``. "shift" gives :math:`K + |\lambda_{\min}|\, I`, which is the kernel plus a multiple of the one
-    that tells only whether two objects are the same: rows of ``transform`` are those of the kernel itself, also for
-    the training set, as what is transformed counts as new. A self-similarity of one does not survive either.
+    ``fit_transform``. "shift" gives :math:`K + |\lambda_{\min}|\, I`, which is the kernel plus a multiple of the
+    identity kernel (one for the same object, else zero): rows of ``transform`` are those of the kernel itself, also for
+    the training set, as transformed objects count as new. Neither keeps self-similarities of one.
 
     References
     ----------
@@ -194,6 +194,8 @@ class Gram(KernelTransformer):
     array([0, 1])
     """
 
+    _fitted = "shift_"
+
     def __init__(
         self,
         kernel: Kernel,
@@ -208,32 +210,13 @@ class Gram(KernelTransformer):
         self.verbose = verbose
         self.psd = psd
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Remember the training representations; with ``psd``, look at their matrix.
-
-        Parameters
-        ----------
-        X : list of models, stack of models, or matrix of shape (n, d)
-            What the kernel compares.
-        y : object, optional
-            Ignored.
-        """
-        ready = self._fit(X)
+    def _fit(self, X: Any, y: Any) -> None:
+        ready = self._learn(X)
         if self.psd is not None:
             self._mend(self._square(ready), ready)
-        return self
 
-    def transform(self, X: Any) -> Floats:
-        """Return kernel values with the training representations, shape (n, n_fit).
-
-        Parameters
-        ----------
-        X : list of models, stack of models, or matrix of shape (n, d)
-            What the kernel compares.
-        """
-        check_is_fitted(self)
-        first = self.kernel.prepare(self._checked(X, reset=False))
-        out = self._cross(first, self.kernel.prepare(self.X_fit_))
+    def _transform(self, X: Any) -> Floats:
+        out = self._cross(self.kernel.prepare(X), self.kernel.prepare(self.X_fit_))
         if self.negative_ is not None:
             for rows in slices(len(out), VECTORS):
                 out[rows] -= (out[rows] @ self.negative_) @ self.negative_.T
@@ -245,21 +228,21 @@ class Gram(KernelTransformer):
         Parameters
         ----------
         X : list of models, stack of models, or matrix of shape (n, d)
-            What the kernel compares.
+            Representations that the kernel compares.
         y : object, optional
             Ignored.
         """
-        ready = self._fit(X)
+        ready = self._learn(self._begin(X, y))
         out = self._square(ready)
         if self.psd is not None:
             self._mend(out, ready)
         return out
 
-    def _fit(self, X: Any) -> Any:
+    def _learn(self, X: Any) -> Any:
         """Set the fitted attributes but for what ``psd`` asks; return the prepared representations."""
         if self.psd is not None:
             check_option(self.psd, PSD, "psd", "Gram")
-        self.X_fit_, ready = self._start(X)
+        self.X_fit_, ready = X, self._start(X)
         self._check_diagonal(ready)
         self._n_features_out = ready.shape[0]
         self.negative_: Floats | None = None
@@ -267,7 +250,7 @@ class Gram(KernelTransformer):
         return ready
 
     def _check_diagonal(self, ready: Any) -> None:
-        """Raise if a training object's similarity to itself is not zero, but is lost beside the largest."""
+        """Raise if a training object's similarity to itself is not zero, but underflows relative to the largest."""
         if not self.kernel.native_logs:
             return
         logs = self.kernel.log_diag(ready) - self.log_scale_
@@ -280,7 +263,7 @@ class Gram(KernelTransformer):
             )
 
     def _mend(self, K: Floats, ready: Any) -> None:
-        """Do to the training matrix, in place, what ``psd`` asks if it has a negative eigenvalue."""
+        """Apply ``psd`` to the training matrix, in place, if it has a negative eigenvalue."""
         if is_positive(K):
             return
         values, vectors = eigh(K)
@@ -296,10 +279,10 @@ class Gram(KernelTransformer):
             words = f"Gram: {indefinite(values[0], values[-1], self.kernel, ready)} psd='clip' or 'shift' mends it."
             if self.psd == "raise":
                 raise ValueError(words)
-            warnings.warn(words, NotPositiveWarning, stacklevel=3)
+            warnings.warn(words, NotPositiveWarning, stacklevel=4)
 
     def _run(self, fill: Callable[[slice, slice], None], tiles: list[tuple[slice, slice]]) -> None:
-        """Do all blocks, without the words of kernels about matrices in general: ``psd`` looks at this one."""
+        """Compute all blocks, without general warnings of kernels about positivity: ``psd`` checks this matrix."""
         if self.psd is None:
             return super()._run(fill, tiles)
         with warnings.catch_warnings(action="ignore", category=NotPositiveWarning):
@@ -307,5 +290,5 @@ class Gram(KernelTransformer):
 
 
 def slices(n: int, size: int) -> list[slice]:
-    """Return consecutive slices of n things."""
+    """Return consecutive slices of n items."""
     return [slice(low, min(low + size, n)) for low in range(0, n, size)]

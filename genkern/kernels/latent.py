@@ -20,7 +20,7 @@ class LatentMean(Kernel):
     .. math:: k(x, x') = \frac1{L L'} \sum_{stij} \gamma_s(i)\, \gamma'_t(j)\, e^{-\lambda_x |x_s - x'_t|^2 / 2}\,
        e^{-\lambda_q [i \ne j]} + \sum_{ijkl} \Xi_{ij}\, \Xi'_{kl}\, e^{-\lambda_q ([i \ne k] + [j \ne l])}
 
-    for series; symbols count as one-hot vectors, with :math:`e^{-\lambda_x [x_s \ne x'_t]}`. Here :math:`\gamma_t(i) =
+    for series; symbols are one-hot vectors, with :math:`e^{-\lambda_x [x_s \ne x'_t]}`. Here :math:`\gamma_t(i) =
     P(q_t = i | x)`, and :math:`\Xi_{ij}` is the mean of :math:`P(q_t = i, q_{t+1} = j | x)` over time, zero for objects
     of one observation. It is positive semi-definite: an inner product of expectations of feature vectors.
 
@@ -37,7 +37,7 @@ class LatentMean(Kernel):
     Notes
     -----
     As states sum to one, the sum over pairs of states is :math:`(1 - e) \gamma_s^T \gamma'_t + e`, with :math:`e =
-    e^{-\lambda_q}`: a pair of series takes O(L L' (d + S)) operations, compiled, and no memory but for the result.
+    e^{-\lambda_q}`: a pair of series takes O(L L' (d + S)) operations, compiled, and only the memory of the result.
     Symbols take O(m S) per pair, once they are counted with states. ``LatentMeanMap`` gives explicit features of the
     same kernel: exact ones for symbols, approximate ones for series.
 
@@ -79,7 +79,7 @@ class LatentMean(Kernel):
         """Return the terms that are asked for, (n, n'), or their diagonal (n,)."""
         parts = check_option(self.parts, PARTS, "parts", "LatentMean")
         symbols, multiply = X.points.ndim == 1, norms if own else inner
-        # Of vectors nothing but equal ones would be alike if it were infinite.
+        # If it were infinite, only equal vectors would be similar.
         lam_x = check_number(self.lam_x, "lam_x", "LatentMean", infinite=symbols)
         lam_q = check_number(self.lam_q, "lam_q", "LatentMean", infinite=True)
         terms = []

@@ -72,7 +72,7 @@ def stack(X: Any) -> Stack:
 
 
 def _told(*posteriors: Any) -> str:
-    """Return what posteriors are of, for error messages."""
+    """Return a description of posteriors, for error messages."""
     kinds = ["symbols" if p.points.ndim == 1 else f"vectors of length {p.points.shape[1]}" for p in posteriors]
     steps = ["with" if p.pairs.shape[-1] else "without" for p in posteriors]
     return " and ".join(f"{k} with {p.sizes} states, {s} pairs" for k, p, s in zip(kinds, posteriors, steps))

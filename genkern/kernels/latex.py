@@ -18,22 +18,22 @@ def number(value: float) -> str:
 
 
 def times(value: float) -> str:
-    """Return a number as the coefficient of what follows, nothing for one."""
+    """Return a number as a coefficient, empty for one."""
     return "" if value == 1 else rf"{number(value)}\, "
 
 
 def power(value: float) -> str:
-    """Return a number as an exponent, nothing for one."""
+    """Return a number as an exponent, empty for one."""
     return "" if value == 1 else f"^{{{number(value)}}}"
 
 
 def over(value: float) -> str:
-    """Return a number as a divisor, nothing for one."""
+    """Return a number as a divisor, empty for one."""
     return "" if value == 1 else f" / {number(value)}"
 
 
 def named(name: str, view: str) -> str:
-    """Return the name of an argument, with the view as a superscript: subscripts are for places."""
+    """Return the name of an argument, with the view as a superscript: subscripts are for indices."""
     if not view:
         return name
     shown = view.replace("_", r"\_")

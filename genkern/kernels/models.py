@@ -66,7 +66,7 @@ class ProbabilityProduct(ModelKernel):
     length : int, optional
         Number of observations, symbols or points; sequence models need it. See ``affinity``.
     method : str, default="exact"
-        Which kind of formula; ``affinity.table()`` lists them.
+        The kind of formula; ``affinity.table()`` lists them.
 
     Notes
     -----
@@ -111,12 +111,12 @@ class MeanMap(ModelKernel):
     Parameters
     ----------
     lam : float, default=1.0
-        Sharpness, not negative; symbols count as one-hot vectors. Towards infinity it becomes the probability product
+        Sharpness, not negative; symbols are one-hot vectors. Towards infinity it becomes the probability product
         kernel with rho = 1, up to a factor.
     length : int, optional
         Number of observations, symbols or points; sequence models need it. See ``affinity``.
     method : str, default="exact"
-        Which kind of formula; ``affinity.table()`` lists them.
+        The kind of formula; ``affinity.table()`` lists them.
 
     References
     ----------

@@ -1,15 +1,14 @@
-"""Explicit features of any kernel over any objects, from a few of them."""
+"""Explicit features of any kernel, from kernel values with a few landmark objects."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from genkern.kernels.base import Kernel
 from genkern.kernels.divergences import NotPositiveWarning
@@ -18,7 +17,7 @@ from genkern.kernels.positivity import allowance, indefinite
 from genkern.validation import Floats, check_int, check_option
 
 SELECT = ("uniform", "pivots")
-CUTOFF = 1e-12  # of the largest: smaller eigenvalues, and what pivots leave, are rounding
+CUTOFF = 1e-12  # relative to the largest: smaller eigenvalues, and residuals of pivots, are rounding errors
 
 
 class Nystrom(KernelTransformer):
@@ -27,21 +26,21 @@ class Nystrom(KernelTransformer):
     .. math:: Z = K_{xm}\, W^{+1/2}, \qquad Z Z^T = K_{xm} W^+ K_{mx} \approx K
 
     with the kernel values :math:`K_{xm}` of objects with landmarks and W of landmarks with each other. For linear
-    learners on more objects than a kernel matrix is good for: n m kernel values instead of n². Works for every kernel,
-    between models, sequences, sets or vectors. Exact if all objects are landmarks, or the kernel's rank is at most m
-    and the landmarks span it.
+    learners on too many objects for a kernel matrix: n m kernel values instead of n². Works for every kernel, between
+    models, sequences, sets or vectors. Exact if all objects are landmarks, or the kernel's rank is at most m and the
+    landmarks span it.
 
     Parameters
     ----------
     kernel : Kernel
-        What compares two representations.
+        The kernel between two representations.
     n_landmarks : int, default=100
         Number m of landmarks; all objects if there are fewer.
     select : {"uniform", "pivots"}, default="uniform"
-        Which training objects are landmarks: as many at random, or one after another the one that the landmarks so
-        far explain least (the pivots of an incomplete Cholesky factorisation). Pivots leave no object or small group
-        out, so that the largest error is smaller, though not always the mean; they cost n m more kernel values, one
-        row at a time, and stop early where they explain everything.
+        Which training objects are landmarks: so many at random, or, one after another, the object with the largest
+        residual given the landmarks so far (the pivots of an incomplete Cholesky factorisation). Pivots leave no object
+        or small group out, so that the largest error is smaller, though not always the mean; they cost n m more kernel
+        values, one row at a time, and stop early when all residuals vanish.
     random_state : int, RandomState or None, default=0
         Seed of the random choice.
     n_jobs : int, optional
@@ -56,7 +55,7 @@ class Nystrom(KernelTransformer):
     landmarks_ : list of models, stack of models or matrix
         The landmarks, one per feature.
     landmark_indices_ : array of shape (m,)
-        Their places in the training set.
+        Their indices in the training set.
     root_ : array of shape (m, m)
         The root :math:`W^{+1/2}`, of the positive part of W.
     log_scale_ : float
@@ -87,6 +86,8 @@ class Nystrom(KernelTransformer):
     0.002
     """
 
+    _fitted = "root_"
+
     def __init__(
         self,
         kernel: Kernel,
@@ -105,40 +106,21 @@ class Nystrom(KernelTransformer):
         self.block_size = block_size
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose landmarks among the training representations.
-
-        Parameters
-        ----------
-        X : list of models, stack of models, or matrix of shape (n, d)
-            What the kernel compares.
-        y : object, optional
-            Ignored.
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         most = check_int(self.n_landmarks, "n_landmarks", "Nystrom", 1)
         select = check_option(self.select, SELECT, "select", "Nystrom")
-        checked, ready = self._start(X)
+        ready = self._start(X)
         n = ready.shape[0]
         if select == "pivots":
             self.landmark_indices_ = self._pivots(ready, min(most, n))
         else:
             self.landmark_indices_ = check_random_state(self.random_state).permutation(n)[:most]
-        self.landmarks_ = _safe_indexing(checked, self.landmark_indices_)
+        self.landmarks_ = _safe_indexing(X, self.landmark_indices_)
         self.root_ = self._root()
         self._n_features_out = len(self.root_)
-        return self
 
-    def transform(self, X: Any) -> Floats:
-        """Return features, shape (n, m).
-
-        Parameters
-        ----------
-        X : list of models, stack of models, or matrix of shape (n, d)
-            What the kernel compares.
-        """
-        check_is_fitted(self)
-        ready = self.kernel.prepare(self._checked(X, reset=False))
-        out = self._cross(ready, self.kernel.prepare(self.landmarks_))
+    def _transform(self, X: Any) -> Floats:
+        out = self._cross(self.kernel.prepare(X), self.kernel.prepare(self.landmarks_))
         for rows in slices(len(out), VECTORS):
             out[rows] = out[rows] @ self.root_
         return out
@@ -150,13 +132,13 @@ class Nystrom(KernelTransformer):
         values, vectors = eigh(W)
         if values[0] < -allowance(W):
             words = indefinite(values[0], values[-1], self.kernel, ready)
-            warnings.warn(f"Nystrom: {words} Only the positive part is used.", NotPositiveWarning, stacklevel=3)
+            warnings.warn(f"Nystrom: {words} Only the positive part is used.", NotPositiveWarning, stacklevel=4)
         kept = values > CUTOFF * max(values[-1], 0.0)
         root: Floats = (vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T
         return root
 
     def _pivots(self, ready: Any, most: int) -> NDArray[np.intp]:
-        """Return the places of landmarks, each the object that those before explain least, while there is such."""
+        """Return the indices of landmarks, each the object with the largest residual given those before."""
         if self.kernel.native_logs:
             left = np.exp(self.kernel.log_diag(ready) - self.log_scale_)
         else:

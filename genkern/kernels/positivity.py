@@ -17,7 +17,7 @@ from genkern.kernels.views import On
 from genkern.models.sampled import Sampled
 from genkern.validation import Floats
 
-ROUNDING = 1e-10  # of the largest row sum, which no eigenvalue exceeds: kernel values are not exact to the last digit
+ROUNDING = 1e-10  # relative to the largest row sum, which bounds all eigenvalues: kernel values have rounding errors
 CAUSES = (
     "Bounds (method='collapsed', 'mean-field'), products of Sampled models, SymmetricKL, Diffusion(kind='parametrix') "
     "and powers such as k^(1/length) are not positive semi-definite; other kernels are, but for rounding, which "
@@ -33,9 +33,9 @@ def allowance(K: Floats) -> float:
 
 
 def is_positive(K: Floats) -> bool:
-    """Say whether a symmetric K (n, n) is positive semi-definite up to rounding: a factorisation, no spectrum."""
+    """Return whether a symmetric K (n, n) is positive semi-definite up to rounding, by a factorisation."""
     if not K.any():
-        return True  # though nothing of zero is allowed for rounding
+        return True  # a zero matrix has no allowance for rounding
     shifted = K.copy()
     np.fill_diagonal(shifted, K.diagonal() + allowance(K))
     try:
@@ -46,7 +46,7 @@ def is_positive(K: Floats) -> bool:
 
 
 def indefinite(smallest: float, largest: float, kernel: Kernel | None = None, ready: Any = None) -> str:
-    """Return the words for a kernel matrix with a negative eigenvalue: how far, why, and what to do.
+    """Return the message for a kernel matrix with a negative eigenvalue: its size, its cause, and the remedy.
 
     ``ready`` are the representations as the kernel prepares them.
     """
@@ -58,7 +58,7 @@ def indefinite(smallest: float, largest: float, kernel: Kernel | None = None, re
 
 
 def _causes(kernel: Kernel, ready: Any) -> Iterator[str]:
-    """Yield what is known to be indefinite in an expression, with the remedy."""
+    """Yield the indefinite parts of an expression, with remedies."""
     if isinstance(kernel, SymmetricKL):
         yield f"{kernel!r} is not positive semi-definite in general; Hellinger(t) is."
     elif isinstance(kernel, Diffusion) and kernel.kind == "parametrix":

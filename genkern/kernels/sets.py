@@ -29,7 +29,7 @@ class SetBhattacharyya(Kernel):
     Parameters
     ----------
     kernel : Kernel, default=RBF()
-        The kernel between vectors whose feature space it is.
+        The kernel between vectors that defines the feature space.
     eta : float, default=0.1
         Variance added in every direction, the same for all sets, positive.
 
@@ -62,7 +62,7 @@ class SetBhattacharyya(Kernel):
         return True
 
     def prepare(self, X: Any) -> PointSets:
-        """Return the points of all sets, one under the other."""
+        """Return the concatenated points of all sets."""
         return X if isinstance(X, PointSets) else PointSets(pack_points(X, "SetBhattacharyya"))
 
     def _logs(self, X: PointSets, Y: PointSets | None) -> Floats:

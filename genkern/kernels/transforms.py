@@ -17,10 +17,10 @@ from genkern.validation import Floats, check_number
 class Normalized(_Unary):
     r"""A kernel as a cosine, :math:`\bar k(x, y) = k(x, y) / \sqrt{k(x, x)\, k(y, y)}`.
 
-    Computed in logs where the kernel is, so that values far below what floating point holds are no obstacle. An object
+    Computed in logs where the kernel is, so that values far below the range of floating point are no problem. An object
     whose self-similarity is zero has zero similarity to all others and one to itself; a warning says so. No value of an
-    exact kernel exceeds one: what rounding leaves above it is cut off, and more is an error that names the objects.
-    Bounds (``method="collapsed"``, ``"mean-field"``) and estimates by draws are no kernels: values above one draw a
+    exact kernel exceeds one: rounding above it is clipped, and a larger excess is an error that names the objects.
+    Bounds (``method="collapsed"``, ``"mean-field"``) and estimates by draws are no kernels: values above one give a
     warning.
 
     Parameters
@@ -108,7 +108,7 @@ class Normalized(_Unary):
         return self.kernel._level if self._unit() else ATOM
 
     def _unit(self) -> bool:
-        """Say whether the formula of the kernel has a diagonal of ones as it is."""
+        """Return whether the kernel has a diagonal of ones already."""
         return self.kernel._written(0, 0) == "1"
 
     def _written(self, left: int, right: int, view: str = "") -> str:
@@ -149,7 +149,7 @@ class ExponentialKernel(_Unary):
 
     @property
     def native_logs(self) -> bool:
-        """False: values near zero are distances, not trouble."""
+        """False: small values are large distances, not underflows."""
         return False
 
     def _logs(self, X: Any, Y: Any) -> Floats:

@@ -17,7 +17,7 @@ from genkern.kernels.latex import number, times
 from genkern.models.value import Value
 from genkern.validation import Floats, check_array, check_int, check_number
 
-SPREAD = 4  # columns for each number that is stored, above which empty ones are left out
+SPREAD = 4  # columns per stored number above which empty columns are removed
 
 
 class _VectorKernel(Kernel):
@@ -40,7 +40,7 @@ class _VectorKernel(Kernel):
         check_array(rows.data, "X", who)
         if not rows.has_canonical_format:
             rows = rows.copy()
-            rows.sum_duplicates()  # sorts too: products of x with y and of y with x then add up in one order
+            rows.sum_duplicates()  # also sorts: x times y and y times x are then summed in the same order
         return rows
 
     def _match(self, X: Any, Y: Any) -> None:
@@ -54,7 +54,7 @@ class _VectorKernel(Kernel):
     def _products(self, X: Any, Y: Any) -> Floats:
         """Return inner products (n, m), exactly symmetric without Y."""
         self._match(X, Y)
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with the kernel's values
+        with np.errstate(over="ignore", invalid="ignore"):  # overflows are refused with the kernel's values
             if sparse.issparse(X) or sparse.issparse(Y):
                 left, right = _occupied(X, X if Y is None else Y)
                 product = left @ right.T
@@ -78,7 +78,7 @@ def refuse_models(X: Any, who: str) -> None:
 
 
 def _occupied(X: Any, Y: Any) -> tuple[Any, Any]:
-    """Return sparse matrices of the columns that hold something, if these are few: a transpose has a row for each."""
+    """Return sparse matrices of the non-empty columns, if these are few: a transpose has a row for each column."""
     if not (sparse.issparse(X) and sparse.issparse(Y)) or X.shape[1] <= SPREAD * (X.nnz + Y.nnz):
         return X, Y
     columns = np.unique(np.concatenate([X.indices, Y.indices]))
@@ -86,13 +86,13 @@ def _occupied(X: Any, Y: Any) -> tuple[Any, Any]:
 
 
 def _cut(X: Any, columns: NDArray[Any]) -> Any:
-    """Return the given columns, ascending, of a CSR matrix that has nothing in the others."""
+    """Return the given columns, ascending, of a CSR matrix whose other columns are empty."""
     places = np.searchsorted(columns, X.indices)
     return sparse.csr_matrix((X.data, places, X.indptr), shape=(X.shape[0], len(columns)))
 
 
 def combine_rows(weights: Floats, X: Any) -> Any:
-    """Return combinations (k, p) of the rows of X (n, p) with weights (k, n), sparse if most columns hold nothing."""
+    """Return combinations (k, p) of the rows of X (n, p) with weights (k, n), sparse if most columns are empty."""
     if not sparse.issparse(X) or X.shape[1] <= SPREAD * X.nnz:
         return weights @ X
     columns = np.unique(X.indices)
@@ -103,7 +103,7 @@ def combine_rows(weights: Floats, X: Any) -> Any:
 
 def _square_norms(X: Any) -> Floats:
     """Return squared lengths (n,) of rows."""
-    with np.errstate(over="ignore"):  # what overflows is refused with the kernel's values
+    with np.errstate(over="ignore"):  # overflows are refused with the kernel's values
         if sparse.issparse(X):
             rows, again = _occupied(X, X)
             return np.asarray(rows.multiply(again).sum(axis=1)).ravel()

@@ -21,7 +21,7 @@ class On(Kernel):
     view : str
         The name of the view.
     kernel : Kernel
-        What compares two representations in that view.
+        The kernel between two representations in that view.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Learners that scikit-learn lacks, and how well they rank."""
+"""Learners that scikit-learn lacks, and measures of rankings."""
 
 from genkern.learn.calibration import expected_calibration_error
 from genkern.learn.equal_error import EqualErrorClassifier

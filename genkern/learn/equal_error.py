@@ -23,14 +23,15 @@ class EqualErrorClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         t:\; P(f(x) > t \mid y = -1) = P(f(x) \le t \mid y = +1)
 
     The natural threshold of a plug-in classifier depends on the priors and suffers when likelihoods are badly scaled;
-    this one needs neither. It is found on decision values for objects that the classifier has not seen.
+    this one needs neither. It is found on decision values of objects that the classifier was not fitted to.
 
     Parameters
     ----------
     estimator : classifier
         With a ``decision_function``, such as ``PlugInClassifier``; cloned.
     cv : int, cross-validation generator or iterable, default=5
-        How the unseen decision values are got, as in ``cross_val_predict``; an int means so many stratified folds.
+        How the out-of-fold decision values are computed, as in ``cross_val_predict``; an int means so many stratified
+        folds.
 
     Attributes
     ----------
@@ -41,7 +42,7 @@ class EqualErrorClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     threshold_ : float
         The threshold t.
     equal_error_rate_ : float
-        The common rate of both errors on the unseen decision values.
+        The common rate of both errors on the out-of-fold decision values.
 
     Notes
     -----

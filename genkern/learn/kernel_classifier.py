@@ -1,4 +1,4 @@
-"""What the classifiers on kernel values share: their input, their labels, and decisions from coefficients."""
+"""Base class of classifiers on kernel values: input, labels, and decisions from coefficients."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         return X, codes
 
     def _check_input(self, X: Any, reset: bool) -> Any:
-        """Return a checked matrix, or representations of another kind as they are."""
+        """Return a checked matrix; other representations are returned unchanged."""
         kernel = self.kernel
         if isinstance(kernel, Kernel) and not kernel.vectors:
             remember_width(self, X, reset=reset)

@@ -17,7 +17,7 @@ from genkern.learn.logistic_newton import DualSpace, PrimalSpace, Solution, solv
 from genkern.learn.low_rank import eigen_features, nystrom_map
 from genkern.validation import Floats, check_int, check_number, check_option
 
-BLOCK = 64  # objects of which the diagonal of a kernel is computed at a time
+BATCH = 64  # objects of which the diagonal of a kernel is computed at a time
 LARGEST = 15_000  # objects of the exact solver: its matrices then take 2 GB each, and a step minutes
 PRECISION = 1e-10  # of the largest diagonal entry: eigenvalues of a kernel matrix are not known better
 BIASES = ("free", "penalised")
@@ -271,7 +271,7 @@ class KernelLogisticRegression(KernelClassifier):
             cross, diagonal = self._within(X)[:, self.support_], X.diagonal()
         else:
             cross = self._between(X, _safe_indexing(X, self.support_))
-            pieces = (_safe_indexing(X, np.arange(i, min(i + BLOCK, n))) for i in range(0, n, BLOCK))
+            pieces = (_safe_indexing(X, np.arange(i, min(i + BATCH, n))) for i in range(0, n, BATCH))
             diagonal = np.concatenate([self._between(piece, piece).diagonal() for piece in pieces])
         to_dual = nystrom_map(cross[self.support_])
         Z = cross @ to_dual

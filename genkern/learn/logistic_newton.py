@@ -31,8 +31,8 @@ from genkern.validation import Floats
 
 HALVINGS = 40
 SUFFICIENT = 1e-4  # share of the linear decrease that a step must keep
-ROUNDING = 4 * np.finfo(float).eps  # of the objective: a smaller decrease is none
-NEAR = 1e-6  # of the objective: a step that promises less leads to the optimum
+ROUNDING = 4 * np.finfo(float).eps  # relative to the objective: a smaller decrease counts as none
+NEAR = 1e-6  # relative to the objective: a step with a smaller predicted decrease ends at the optimum
 
 
 class Solution(NamedTuple):
@@ -48,7 +48,7 @@ class Solution(NamedTuple):
 
 
 class CoefficientSpace(Protocol):
-    """Where the coefficients live: their inner product, the values they give, and a Newton step."""
+    """The space of coefficients: their inner product, their function values, and a Newton step."""
 
     size: int
 
@@ -129,7 +129,7 @@ class PrimalSpace:
 
 
 class _State(NamedTuple):
-    """Where a step has led: coefficients, values (n,), bias, wrong-label probabilities (n,), and what follows."""
+    """The state after a step: coefficients, values (n,), bias, wrong-label probabilities (n,), and derived numbers."""
 
     coefficients: Floats
     values: Floats
@@ -181,7 +181,7 @@ def _advance(
     try:
         step = space.step(state.gradient, curvature, free)
     except LinAlgError:
-        return None  # rounding has the better of a kernel matrix that is too large
+        return None  # rounding errors of a kernel matrix that is too large
     slope = space.inner(state.gradient, step)
     size = 1.0
     for _ in range(HALVINGS):

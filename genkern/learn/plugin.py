@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.data.objects import remember_width
-from genkern.features.class_models import check_labels, fit_class_models, takes_nan
+from genkern.data.transformer import takes_nan
+from genkern.features.class_models import check_labels, fit_class_models
 from genkern.models.class_mixture import refuse_impossible
 from genkern.validation import Floats
 
@@ -22,8 +23,8 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator of models, dict or ClassMixture
-        Cloned and fitted to the objects of each class; or ``{label: model}``, models that are used as they
-        are, or a ``ClassMixture``, with its priors.
+        Cloned and fitted to the objects of each class; or ``{label: model}``, models that are used unchanged, or a
+        ``ClassMixture``, with its priors.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the
         order of the sorted labels or by label.
@@ -142,6 +143,6 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # rows of a table are not what models of sequences are for
+        tags.classifier_tags.poor_score = True  # models of sequences do not fit rows of a table
         tags.input_tags.allow_nan = takes_nan(self.estimator)
         return tags

@@ -184,6 +184,6 @@ def _between_levels(levels: Floats) -> Floats:
     top = np.finfo(np.float64).max
     high, low = np.clip(levels[:-1], -top, top), np.clip(levels[1:], -top, top)
     middle = low / 2.0 + high / 2.0
-    middle = np.where(middle < high, middle, low)  # neighbours in floating point have nothing between them
+    middle = np.where(middle < high, middle, low)  # there is no number between neighbouring floats
     ends = np.clip([levels[0], np.nextafter(levels[-1], -np.inf)], -top, top)
     return np.concatenate([ends[:1], middle, ends[1:]])

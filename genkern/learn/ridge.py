@@ -37,8 +37,8 @@ class KernelRidgeClassifierCV(KernelClassifier):
     bias : {"free"} or None, default="free"
         A bias without penalty, or none.
     criterion : {"error", "squared"}, default="error"
-        What is least at the chosen penalty: the part of objects that is misclassified when left out, and in case of a
-        tie their squared error; or the squared error alone.
+        The criterion that the chosen penalty minimises: the part of objects that is misclassified when left out, and in
+        case of a tie their squared error; or the squared error alone.
 
     Attributes
     ----------
@@ -51,11 +51,11 @@ class KernelRidgeClassifierCV(KernelClassifier):
     cv_squared_ : ndarray of shape (n_alphas,)
         Mean squared difference of their decision values from ±1.
     cv_decision_ : ndarray of shape (n,) or (n, n_classes)
-        Decision values of the objects when left out, at the chosen penalty: honest material for a threshold.
+        Decision values of the objects when left out, at the chosen penalty, for the choice of a threshold.
     dual_coef_ : ndarray of shape (1 or n_classes, n)
         The coefficients a, of the second of two classes or of each against the rest (not for the linear kernel).
     coef_ : ndarray or CSR matrix of shape (1 or n_classes, d)
-        Coefficients of the features (linear kernel only); sparse if X is and has nothing in most columns.
+        Coefficients of the features (linear kernel only); sparse if X is and most columns are empty.
     intercept_ : ndarray of shape (1 or n_classes,)
         The biases b.
     X_fit_ : array or list of n objects
@@ -101,7 +101,7 @@ class KernelRidgeClassifierCV(KernelClassifier):
         y : array-like of shape (n,)
             Labels.
         groups : array-like of shape (n,), optional
-            What must not be in both parts (a speaker, a family): all objects of a group are left out together. By
+            All objects of a group (a speaker, a family) are left out together. By
             default each object is its own group.
 
         Returns

@@ -1,11 +1,11 @@
-r"""Ridge regression on kernel values for many penalties, and what it predicts for objects that are left out.
+r"""Ridge regression on kernel values for many penalties, and its predictions for objects that are left out.
 
 With :math:`K = V\,\mathrm{diag}(w)\,V^T` on the space orthogonal to the constants (a free bias) or on all of it (none),
 
 .. math:: P = V\,\mathrm{diag}\Big(\frac{1}{w + \alpha}\Big) V^T, \qquad a = P y, \qquad f = K a + b = y - \alpha a
 
 and the residuals of a fit without the objects of a group G, bias included, are :math:`P_{GG}^{-1} a_G`: the
-:math:`a_i / P_{ii}` of leave-one-out. One eigendecomposition serves all penalties, groups and targets.
+:math:`a_i / P_{ii}` of leave-one-out. One eigendecomposition is enough for all penalties, groups and targets.
 
 References
 ----------

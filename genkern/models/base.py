@@ -1,4 +1,4 @@
-"""The contract: what a model is asked, by estimators, embeddings, kernels and explanations."""
+"""The contract of models: the methods that estimators, embeddings, kernels and explanations call."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ COMMON = {"starts": "start", "mean": "means", "variance": "variances", "cov": "v
 
 
 class Model(Value, ABC):
-    """A probability distribution of objects, or a stack of them: a value that answers the questions below.
+    """A probability distribution of objects, or a stack of them: a frozen value with the methods below.
 
-    Nobody asks a model for its class. Estimators, embeddings, kernels and explanations call these methods; a new
-    structure is a subclass that gives those that are abstract, and overrides a default where it knows better or has
-    more to tell. What is hidden in it, if anything, it says by ``hidden_states`` and ``visits`` (for Fisher scores),
-    and by ``state_sizes``, ``state_posteriors`` and ``state_emissions`` (for features of states).
+    Estimators, embeddings, kernels and explanations call these methods and never test for a class. A new structure is a
+    subclass that implements the abstract ones, and overrides defaults where it can do more. It describes its hidden
+    variables, if any, by ``hidden_states`` and ``visits`` (for Fisher scores), and by ``state_sizes``,
+    ``state_posteriors`` and ``state_emissions`` (for features of states).
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Model(Value, ABC):
 
     has_steps: ClassVar[bool] = False
 
-    # --- what every model gives
+    # --- required of every model
 
     @property
     @abstractmethod
@@ -70,7 +70,7 @@ class Model(Value, ABC):
 
     @abstractmethod
     def with_parameters(self, vector: Any, coordinates: str = "softmax") -> Self:
-        """Return the model at a parameter vector; raw coordinates are taken as they are."""
+        """Return the model at a parameter vector; raw coordinates are not normalised."""
 
     @property
     @abstractmethod
@@ -81,7 +81,7 @@ class Model(Value, ABC):
     def sample(self, n: int, *, length: Any = None, rng: Any = None) -> list[Any]:
         """Return n objects, of ``length`` observations or draws."""
 
-    # --- what follows
+    # --- derived from these
 
     def log_prob_grad(self, X: Any, coordinates: str = "softmax", n_jobs: int | None = None) -> Floats:
         r"""Return :math:`\nabla_\theta \log p(x)` of each object, shape (n_objects, p).
@@ -102,7 +102,7 @@ class Model(Value, ABC):
 
     @property
     def blocks(self) -> list[str]:
-        """The block that each parameter belongs to, such as "transitions": its name without index, if not told."""
+        """The block of each parameter, such as "transitions"; by default its name without the index."""
         names = [name.split("[", 1)[0] for name in self.parameter_names]
         return [COMMON.get(name, name) for name in names]
 
@@ -110,18 +110,18 @@ class Model(Value, ABC):
     def n_free_parameters(self) -> int:
         """Number of parameters that can be chosen freely.
 
-        A row of probabilities has one less than it has entries that are not zero: what structure forbids does not
-        count, nor does what was estimated as zero. Covariances have those of their form, and count once if those of all
-        states or components are equal to the last bit, as tied ones are. It is the dimension of the
-        family of distributions, or a bound on it where parameters can move without changing the distribution: the basis
-        of the hidden state of a linear system, the level shared out among factorial chains, tables of hidden nodes.
+        A row of probabilities has one less than its non-zero entries, so that forbidden entries and those estimated as
+        zero do not count. Covariances have the number of their form, and count once if those of all states or
+        components are equal to the last bit, as tied ones are. It is the dimension of the family of distributions, or a
+        bound on it where parameters can move without changing the distribution: the basis of the hidden state of a
+        linear system, the level shared out among factorial chains, tables of hidden nodes.
         """
         self._require_single("n_free_parameters")
         return sum(n_free(block) for _, block in self.information([1])) - self.n_tied
 
     @property
     def n_tied(self) -> int:
-        """Number of parameters that are others over again: one covariance of all members of a stack."""
+        """Number of parameters that repeat others: a covariance shared by all members of a stack."""
         return 0
 
     def aic(self, X: Any) -> float:
@@ -153,16 +153,16 @@ class Model(Value, ABC):
 
     @property
     def draw_size(self) -> int:
-        """Number of observations in one draw: one symbol or point, but for networks of several observed nodes."""
+        """Number of observations in one draw: one symbol or point, or the observed nodes of a network."""
         return 1
 
     def position_statistics(self, packed: Packed) -> Iterator[Statistics]:
         r"""Yield the statistics of the positions of one object, in order, some positions at a time.
 
-        Each has one group per position, as if positions were objects, with ``log_prob`` :math:`\log p(x_t | x_0 \dots
-        x_{t-1})`. They sum to ``statistics`` of the object, up to what belongs to no position. The default is what each
-        observation changes in the statistics of those before it, at a cost that is quadratic in the length; models
-        whose logarithm is a sum over positions once the hidden is known give the terms of
+        Each has one group per position, as if positions were objects, with ``log_prob``
+        :math:`\log p(x_t | x_0 \dots x_{t-1})`. They sum to ``statistics`` of the object, except for terms that belong
+        to no position. The default is the change of the statistics by each further observation, at a cost that is
+        quadratic in the length; models whose complete-data log-likelihood is a sum over positions return the terms of
 
         .. math:: \nabla \log p(x) = \sum_t E[\nabla \log p(x_t, q_t | x_0 \dots x_{t-1}, q_{t-1}) \,|\, x]
 
@@ -183,10 +183,10 @@ class Model(Value, ABC):
             yield Statistics(self, log_prob, np.ones(len(log_prob), np.int64), found)
 
     def position_gradients(self, packed: Packed, coordinates: str = "softmax") -> Iterator[tuple[int, Floats]]:
-        """Yield the derivatives of the positions of one object, (n, k) of n positions by k adjacent parameters.
+        """Yield the derivatives of the positions of one object, (n, k) for n positions and k adjacent parameters.
 
-        They are those of ``position_statistics``, each with the place of the first of its parameters; by all others
-        they are zero. Models in which positions have parameters of their own leave these out.
+        They are those of ``position_statistics``, each with the index of the first of its parameters; derivatives by
+        all others are zero. Models in which positions have parameters of their own omit these zeros.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class Model(Value, ABC):
         for found in self.position_statistics(packed):
             yield 0, self.gradient(found, coordinates)
 
-    # --- what is hidden: nothing, unless a model says so
+    # --- hidden variables: none by default
 
     @property
     def hidden_states(self) -> list[str]:
@@ -210,16 +210,16 @@ class Model(Value, ABC):
 
     @property
     def state_sizes(self) -> tuple[int, ...]:
-        """Numbers of discrete states that each hidden chain can be in at a position; none without such chains."""
+        """Number of discrete states of each hidden chain; empty without such chains."""
         return ()
 
     @property
     def state_emissions(self) -> Any:
-        """What the hidden states emit: a leaf stack of one member for each; None if it is not of this form."""
+        """The emission distributions: a leaf stack with one member for each hidden state; None in other cases."""
         return None
 
     def state_posteriors(self, packed: Packed) -> Floats:
-        """Return the posteriors (N, S) of the states of all positions, chains side by side.
+        """Return the posteriors (N, S) of the states of all positions, chains concatenated.
 
         The default is for models of one chain whose ``posterior(X)`` is a list of arrays (T, S), one for each object.
         """
@@ -228,7 +228,8 @@ class Model(Value, ABC):
     def pair_posteriors(self, packed: Packed) -> Floats:
         """Return the posteriors (N - n_objects, S2) of states at neighbouring positions, flattened, chain by chain.
 
-        The default is for those whose ``posterior(X, pairs=True)`` has pairs of such arrays and arrays (T - 1, S, S).
+        The default is for models whose ``posterior(X, pairs=True)`` returns pairs of such arrays and arrays
+        (T - 1, S, S).
         """
         return flat_rows(np.concatenate([xi for _, xi in cast(Any, self).posterior(packed, pairs=True)]))
 
@@ -241,11 +242,20 @@ class Model(Value, ABC):
         """Return how often each state is expected to have emitted each symbol, (n_objects, S, m)."""
         return count_symbols(packed, self.state_posteriors(packed), self.state_emissions, type(self).__name__)
 
-    def as_chain(self) -> EmittingChain | None:
-        """Return a stack of batch (a,) as hidden chains that emit independent points; None if it is no such."""
+    @property
+    def class_models(self) -> dict[Any, Model]:
+        """Models of classes, by label, if this is their marginal, which has their ``priors`` too; none otherwise."""
+        return {}
+
+    def as_categorical(self) -> Model | None:
+        """Return the law of a single draw of a symbol, or a stack; None if draws are no symbols."""
         return None
 
-    # --- refusals
+    def as_chain(self) -> EmittingChain | None:
+        """Return a stack of batch (a,) as hidden chains that emit independent points; None if it has another form."""
+        return None
+
+    # --- checks
 
     def _require_single(self, what: str) -> None:
         if self.shape:
@@ -253,16 +263,16 @@ class Model(Value, ABC):
 
 
 def draws_in(model: Any, length: int, who: str) -> int:
-    """Return how many draws of a model hold so many observations.
+    """Return how many draws of a model have so many observations.
 
     Parameters
     ----------
     model : Model or other object
-        Models from elsewhere have one observation in a draw, or are sequences.
+        Models of other packages have one observation in a draw, or are sequences.
     length : int
         Number of observations.
     who : str
-        Who asks.
+        Name of the caller, for error messages.
     """
     size = getattr(model, "draw_size", 1)
     if length % size:
@@ -310,7 +320,7 @@ class Statistics:
         return {name: block[:, None] for name, block in self.blocks.items()}
 
     def weighted(self, weights: Floats | None) -> Statistics:
-        """Return the statistics of objects that count so often (n_objects,); None is once."""
+        """Return the statistics times the weights (n_objects,) of the objects; None: all weights are one."""
         if weights is None:
             return self
         blocks = {name: block * weights.reshape(-1, *(1,) * (block.ndim - 1)) for name, block in self.blocks.items()}
@@ -323,7 +333,7 @@ class Statistics:
 
 
 def joined(parts: Iterable[Statistics]) -> Statistics:
-    """Return statistics of some groups at a time as those of all."""
+    """Return the statistics of consecutive batches of objects as those of all."""
     first, *others = parts
     if not others:
         return first

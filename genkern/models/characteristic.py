@@ -20,10 +20,10 @@ class Scaled(NamedTuple):
 
 
 class Waves(NamedTuple):
-    """What is to be known before characteristic functions of a leaf stack are taken.
+    """Properties of a leaf stack that determine the frequencies of its characteristic functions.
 
     ``dimension`` d of the frequencies; ``damping`` (members, d) of high ones, which is a variance (the least of a full
-    covariance, zero for symbols); ``load``, the most numbers that a member needs per frequency.
+    covariance, zero for symbols); ``load``, the largest number of doubles that a member needs per frequency.
     """
 
     dimension: int

@@ -1,4 +1,4 @@
-"""A check for anybody's model: its derivatives must agree with its likelihood."""
+"""A check for models of any package: derivatives must agree with the likelihood."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _check_one(model: Any, X: Any, coordinates: str, tol: float) -> float:
     worst = 0.0
     for j in np.flatnonzero(np.isfinite(theta)).tolist():
         if coordinates in ("ratio", "raw", "sqrt") and theta[j] == 0.0:
-            continue  # a step below zero leaves the model
+            continue  # a step below zero leaves the parameter space
         expected = _difference(model, X, theta, j, coordinates)
         error = np.abs(gradient[:, j] - expected) / scale
         i = int(np.argmax(error))

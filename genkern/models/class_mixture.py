@@ -25,7 +25,7 @@ class ClassMixture(Model):
     Parameters
     ----------
     models : dict of label to model
-        All must take the same objects: the same alphabet or number of channels.
+        All must model the same objects: the same alphabet or number of channels.
     priors : array-like of shape (n_classes,), optional
         Class probabilities :math:`\alpha_c`, in the order of ``models``. The default is equal ones.
 
@@ -75,6 +75,11 @@ class ClassMixture(Model):
             label = list(models)[int(np.argmin(alphas))]
             raise ValueError(f"ClassMixture: the prior of class {label!r} is zero. Leave that class out.")
         self._freeze(labels=tuple(models), models=tuple(models.values()), priors=alphas)
+
+    @property
+    def class_models(self) -> dict[Any, Model]:
+        """The models, by label."""
+        return dict(zip(self.labels, self.models))
 
     @classmethod
     def _checked(cls, *fields: Any) -> Self:
@@ -127,13 +132,13 @@ class ClassMixture(Model):
         shares: Floats = softmax(joint, axis=1)
         return shares
 
-    # --- the E-step and what is made of it
+    # --- E-step, gradient, information
 
     def statistics(self, X: Any) -> Statistics:
         """Return posterior expected statistics per object.
 
         Blocks: the raw derivative ``priors`` (G, n_classes), and those of class c, times the probability of the class,
-        under ``models[c].<name>``; of a class in which all objects are impossible there are none.
+        under ``models[c].<name>``; a class under which all objects are impossible has none.
 
         Parameters
         ----------
@@ -229,7 +234,7 @@ class ClassMixture(Model):
         return path, parts
 
     def position_statistics(self, packed: Packed) -> Iterator[Statistics]:
-        """Yield the statistics of the positions of one object: what each changes in the posterior of the labels."""
+        """Yield the statistics of the positions of one object, with the change of the label posterior by each."""
         path, parts = self.follow(packed)
         posterior = softmax(path, axis=1)
         blocks = {"priors": np.diff(posterior, axis=0) / self.priors}
@@ -240,7 +245,7 @@ class ClassMixture(Model):
         yield Statistics(self, logs, np.ones(len(logs), np.int64), blocks)
 
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
-        """Return the information of an observer who also sees the label (and what hidden states there are).
+        """Return the complete-data Fisher information: as if the label and all hidden states were observed.
 
         Parameters
         ----------
@@ -283,7 +288,7 @@ class ClassMixture(Model):
         return np.concatenate(parts + [model.parameters(coordinates) for model in self.models])
 
     def with_parameters(self, vector: ArrayLike, coordinates: str = "softmax") -> Self:
-        """Return the model at a parameter vector; raw coordinates are taken as they are."""
+        """Return the model at a parameter vector; raw coordinates are not normalised."""
         sizes = [len(self.priors), *(len(model.parameter_names) for model in self.models)]
         priors, *rest = np.split(np.asarray(vector, np.float64), np.cumsum(sizes)[:-1])
         models = [model.with_parameters(part, coordinates) for model, part in zip(self.models, rest)]
@@ -291,7 +296,7 @@ class ClassMixture(Model):
 
     @property
     def blocks(self) -> list[str]:
-        """The block of each parameter; class models have those of theirs."""
+        """The block of each parameter; those of class models as in these."""
         return ["priors"] * len(self.priors) + [block for model in self.models for block in model.blocks]
 
     @property

@@ -21,7 +21,7 @@ def draw_rows(probs: Floats, which: NDArray[np.int64], rng: np.random.Generator)
 def draw_paths(
     start: Floats, transitions: Floats, n: int, length: int, rng: np.random.Generator, ahead: Floats | None = None
 ) -> NDArray[np.int64]:
-    """Return n paths (n, length) of a chain, whose steps are weighted by what comes after them: ahead (length, n)."""
+    """Return n paths (n, length) of a chain, whose steps are weighted by backward messages ``ahead`` (length, n)."""
     weights = np.ones((1, len(start))) if ahead is None else ahead
     states = np.zeros((n, length), np.int64)
     states[:, 0] = draw_rows((start * weights[0])[None], states[:, 0], rng)
@@ -41,7 +41,7 @@ def draw_stopping(start: Floats, rows: Floats, n: int, rng: np.random.Generator)
         before = rng.bit_generator.state
         who, where = np.empty(NUMBERS, np.int64), np.empty(NUMBERS, np.int64)
         used = core.walk_on(rows, rng.random(NUMBERS), walkers, who, where)
-        if used < NUMBERS:  # numbers drawn in vain are given back: what is drawn next does not depend on how many
+        if used < NUMBERS:  # return unused random numbers: later draws must not depend on NUMBERS
             rng.bit_generator.state = before
             rng.random(used)
         owners.append(who[:used])

@@ -1,4 +1,4 @@
-"""What estimators of models share: the contract, and the closed-form fit of leaf families."""
+"""The contract of estimators, and the closed-form fit of leaf families."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from genkern.data.objects import Packed
 from genkern.models.base import Statistics
 from genkern.models.fit.channel_moments import units
+from genkern.models.fit.em import Limits, Steps, climb
 from genkern.models.fit.weights import point_weights, weighted
 from genkern.models.leaf import Leaf
 from genkern.validation import Floats, begin_fit, check_option, remember_width
@@ -36,14 +37,14 @@ class ModelEstimator(BaseEstimator, ABC):
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit one model to all objects, which count as often as their weights say."""
+        """Fit one model to all objects, with their weights."""
 
     @abstractmethod
     def fit_each(self, X: Any) -> list[Any]:
         """Return one fitted model per object."""
 
     def check_each(self, packed: Packed) -> None:
-        """Raise where an object alone cannot be fitted, before the objects are divided and lose their index."""
+        """Raise if a single object cannot be fitted, while its index among all objects is known."""
         return
 
     @abstractmethod
@@ -79,26 +80,25 @@ class ModelEstimator(BaseEstimator, ABC):
 class LeafEstimator(ModelEstimator):
     """Estimator of a leaf family, alone or as the emissions of a latent model.
 
-    A family gives ``pack``, ``reference``, ``maximize_blocks`` and, if it has a prior, ``log_prior`` and
-    ``predictive``; it then has a parameter ``estimate``: maximum likelihood ("ml"), the mode of the posterior
-    ("map"), or the posterior predictive distribution ("predictive"), as in Jebara, Kondor & Howard (2004), section
-    2.2.
+    A family implements ``pack``, ``reference``, ``maximize_blocks`` and, if it has a prior, ``log_prior`` and
+    ``predictive``; it then has a parameter ``estimate``: maximum likelihood ("ml"), the mode of the posterior ("map"),
+    or the posterior predictive distribution ("predictive"), as in Jebara, Kondor & Howard (2004), section 2.2.
     """
 
     max_passes = 1000  # of EM over missing entries; complete data need none
     tolerance = 1e-10  # of a parameter between passes, relative to its size
     estimate: str = "ml"  # families with a prior make it a parameter
-    # Share of a point that a first guess gives to all members alike, where EM could never come back from a member that
-    # is certain of its points.
+    # Share of a point that the initialisation divides equally among all members, for families in which EM cannot leave
+    # hard assignments.
     softening: ClassVar[float] = 0.0
 
     def pack_sequences(self, X: Any) -> Packed:
-        """Encode sequences of points, as an HMM emits them; ``pack`` encodes bags, which may look the same."""
+        """Encode sequences of points, as an HMM emits them; ``pack`` encodes bags."""
         return self.pack(X)
 
     @abstractmethod
     def reference(self, packed: Packed, n: int, own: bool) -> Leaf:
-        """Return a stack of n (per object, if own) vague members about which statistics can be taken."""
+        """Return a stack of n (per object, if own) broad members under which first statistics are computed."""
 
     @abstractmethod
     def maximize_blocks(self, blocks: dict[str, Floats], leaf: Any) -> Any:
@@ -110,7 +110,7 @@ class LeafEstimator(ModelEstimator):
 
     @property
     def collapses(self) -> bool:
-        """Whether nothing but a floor bounds the density of a member that rests on one point."""
+        """Whether only a floor bounds the density of a member fitted to one point."""
         return False
 
     def at_floor(self, leaf: Any) -> NDArray[np.bool_]:
@@ -121,25 +121,32 @@ class LeafEstimator(ModelEstimator):
         """Return members, of one batch axis or with one before it for the objects, with spreads raised to the floor."""
         return leaf
 
+    def check_kept(self, leaf: Any) -> None:
+        """Raise for members that are to stay as they are, and are not of the form that is asked for."""
+        return
+
     def counts(self, blocks: dict[str, Floats], leaf: Any) -> Floats:
-        """Return the effective number of observations of each member, from blocks taken under ``leaf``."""
-        raise TypeError(f"{type(self).__name__} must define counts.")
+        """Return the effective number of observations of each member, from blocks taken under ``leaf``.
+
+        Only families that collapse are asked; of others, none rests on a few.
+        """
+        return np.full(leaf.shape, np.inf)
 
     def coincide(self, blocks: dict[str, Floats], leaf: Any) -> NDArray[np.bool_]:
         """Return which members rest on points that all but coincide, from blocks taken under ``leaf``."""
-        raise TypeError(f"{type(self).__name__} must define coincide.")
+        return np.zeros(leaf.shape, bool)
 
     def predictive(self, packed: Packed, own: bool) -> Leaf:
         """Return posterior predictive distributions, a stack of batch (1,) or, if own, (n_objects, 1)."""
         raise TypeError(f"{type(self).__name__} has no posterior predictive distribution.")
 
     def inside_em(self, packed: Packed) -> LeafEstimator:
-        """Return the estimator as EM uses it for hidden states or components, refusing what is no M-step."""
+        """Return the estimator for the M-step of a latent model, refusing estimates that are no M-step."""
         self._check_mode()
         return self
 
     def bounded(self, packed: Packed, own: bool) -> Self:
-        """Return the estimator with the bounds that it takes from the data of all objects, or of each if own.
+        """Return the estimator with bounds computed from the data of all objects, or of each if own.
 
         EM over hidden states or components uses it, and ``part`` of it once some objects have left the batch.
         """
@@ -154,10 +161,10 @@ class LeafEstimator(ModelEstimator):
         return self
 
     def standardized(self, packed: Packed, own: bool) -> Packed:
-        """Return the points as distances between them are taken for a first guess.
+        """Return the points in the units in which the initialisation computes distances.
 
         Channels that may be in different units (``has_units``) are divided by their deviation over all objects, or over
-        each if own; of others, distances between points are what they are.
+        each if own; others are not scaled.
         """
         if not self.has_units:
             return packed
@@ -179,7 +186,7 @@ class LeafEstimator(ModelEstimator):
         check_option(self.estimate, ESTIMATES, "estimate", type(self).__name__)
 
     def _check_mode(self) -> None:
-        """Raise for predictive distributions, which maximise nothing."""
+        """Raise for predictive distributions, which are no maximum of the likelihood."""
         if self.estimate == "predictive":
             raise ValueError(
                 f"{type(self).__name__}: estimate='predictive' averages over the posterior and maximises nothing, so "
@@ -187,13 +194,13 @@ class LeafEstimator(ModelEstimator):
             )
 
     def _moved(self, old: Any, new: Any, name: str) -> NDArray[np.bool_]:
-        """Return which members moved in a field by more than a share of its unit."""
+        """Return the members of which a field changed by more than a share of its unit."""
         step = np.abs(getattr(new, name) - getattr(old, name))
         moved: NDArray[np.bool_] = (step >= self.tolerance * self.unit(new, name)).reshape(len(old), -1).any(axis=1)
         return moved
 
     def unit(self, leaf: Any, name: str) -> Floats:
-        """Return how large a step is large, for every number of a field: the size of the field's largest, or one."""
+        """Return the scale of changes of every number of a field: its largest absolute value, or one."""
         sizes = np.abs(getattr(leaf, name))
         axes = tuple(range(1, sizes.ndim))
         return np.broadcast_to(np.maximum(sizes.max(axis=axes, keepdims=True), 1.0), sizes.shape)
@@ -217,14 +224,14 @@ class LeafEstimator(ModelEstimator):
         y : None
             Ignored.
         sample_weight : array of shape (n_objects,), optional
-            How often each object counts: a weight of two as the object given twice, zero as one left out.
+            Weight of each object: two is the same as giving it twice, zero as leaving it out.
 
         Returns
         -------
         self
         """
         begin_fit(self, X, y)
-        self.model_ = self._fit_packed(weighted(self.pack(X), sample_weight, type(self).__name__), own=False)[0]
+        self.model_ = self._fit_packed(weighted(self.pack, X, sample_weight, type(self).__name__), own=False)[0]
         return self
 
     def fit_each(self, X: Any) -> list[Any]:
@@ -233,7 +240,7 @@ class LeafEstimator(ModelEstimator):
         return members
 
     def _fit_own(self, packed: Packed) -> Any:
-        """Return a stack of batch (n_objects,); the work on long rows is done for some objects at a time."""
+        """Return a stack of batch (n_objects,); long rows are fitted in batches of objects."""
         width = packed.values.shape[-1] if packed.alphabet is None else packed.alphabet.size
         step = max(1, WIDE // width)
         if packed.n_objects <= step:
@@ -270,38 +277,43 @@ class LeafEstimator(ModelEstimator):
         return self._iterate(packed, leaf, missing, own) if missing.any() else leaf
 
     def _iterate(self, packed: Packed, leaf: Any, missing: NDArray[np.bool_], own: bool) -> Any:
-        """Return the stack after EM over missing entries; members without any, or that have converged, leave it."""
-        active = np.arange(1)
-        if own:
-            active = np.flatnonzero(np.logical_or.reduceat(missing, packed.offsets[:-1]))
-        fields = {name: np.array(getattr(leaf, name)) for name in _arrays(leaf)}
-        current = leaf[active]
-        packed = packed.take(active) if own else packed
-        estimator = self.part(active) if own else self
-        for _ in range(self.max_passes):
-            blocks = current.weigh(packed, point_weights(packed), totals=not own)
-            following = estimator.maximize_blocks(blocks, current)
-            for name, field in fields.items():
-                field[active] = getattr(following, name)
-            moving = np.logical_or.reduce([self._moved(current, following, name) for name in fields])
-            if not moving.any():
-                break
-            active, current = active[moving], following[moving]
-            if own and not moving.all():
-                packed, estimator = packed.take(moving), estimator.part(moving)
-        else:
+        """Return the stack after EM over missing entries of the members that have any.
+
+        It goes on until parameters stay where they are, and needs no objective.
+        """
+        which = np.flatnonzero(np.logical_or.reduceat(missing, packed.offsets[:-1])) if own else np.arange(1)
+        batch, names = Batch(self.part(which) if own else self), _arrays(leaf)
+
+        def expect(model: Any, part: Packed) -> Statistics:
+            blocks = model.weigh(part, point_weights(part), totals=not own)
+            return Statistics(model, np.zeros(part.n_objects), part.lengths, blocks)
+
+        steps = Steps(
+            expect,
+            lambda statistics: batch.estimator.maximize_blocks(statistics.blocks, statistics.model),
+            lambda model, part: np.zeros(part.n_objects),
+            lambda model: np.zeros(()),
+            batch.drop if own else None,
+            settled=lambda old, new: ~np.logical_or.reduce([self._moved(old, new, name) for name in names]),
+        )
+        limits = Limits(type(self).__name__, self.max_passes, tol=0.0, verbose=0)
+        run = climb(steps, limits, leaf[which], packed.take(which) if own else packed, own)
+        if not run.converged.all():
             warnings.warn(
-                f"{type(self).__name__}: {len(active)} of {len(leaf)} fits to data with missing entries did not "
+                f"{limits.who}: {(~run.converged).sum()} of {len(leaf)} fits to data with missing entries did not "
                 f"converge in {self.max_passes} passes. Leave out columns that are hardly ever observed, or use a "
                 "stronger prior.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
+        fields = {name: np.array(getattr(leaf, name)) for name in names}
+        for name, field in fields.items():
+            field[which] = [getattr(model, name) for model in run.models] if own else getattr(run.models[0], name)
         return leaf._restore(*(fields.get(name, getattr(leaf, name)) for name in leaf._fields))
 
 
 def bounds_of(estimator: Any) -> Callable[[Packed, bool], Any]:
-    """Return ``estimator.bounded``, which remembers its last answer: EM's first guess and its steps ask for one."""
+    """Return ``estimator.bounded``, cached, as both the initialisation and the steps of EM call it."""
     last: list[Any] = []
 
     def bounded(packed: Packed, own: bool) -> Any:
@@ -319,7 +331,7 @@ class Batch:
         self.estimator = estimator
 
     def drop(self, leaving: NDArray[np.bool_]) -> None:
-        """Keep what concerns the models that stay."""
+        """Keep the data of the models that stay."""
         self.estimator = self.estimator.part(~leaving)
 
 
@@ -352,7 +364,7 @@ def one_hot(labels: NDArray[np.int64], n: int) -> Floats:
 
 
 def _counted_from_zero(estimator: LeafEstimator, packed: Packed, some: slice) -> Any:
-    """Return the stack fitted to each of some objects; errors count objects as the caller does."""
+    """Return the stack fitted to each of some objects; errors use the caller's object indices."""
     try:
         return estimator._fit_packed(packed.take(some), own=True)[:, 0]
     except ValueError:

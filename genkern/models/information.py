@@ -23,11 +23,11 @@ class LeanInformation:
     share : (k,)
         s, not negative.
     rest : float
-        :math:`1 - \sum_i s_i`, which is zero for a whole row of probabilities and the sum of what was left out of one
-        else. It is given, since it would lose its digits.
+        :math:`1 - \sum_i s_i`, zero for a whole row of probabilities, else the sum of its other entries. It is a
+        parameter, as computing it from s would lose digits.
     """
 
-    __array_ufunc__ = None  # a NumPy number times this is this, not a matrix
+    __array_ufunc__ = None  # a NumPy scalar times this is a LeanInformation, not a matrix
 
     def __init__(self, scale: Floats, share: Floats, rest: float):
         self.scale, self.share, self.rest = scale, share, rest
@@ -70,11 +70,11 @@ class LeanInformation:
         return LeanInformation(self.scale[kept], self.share[kept], self.rest + float(self.share[~kept].sum()))
 
     def root(self) -> tuple[Floats, Floats, float]:
-        r"""Return gains g (k,), a direction h (k,) and its stretch c, of the root :math:`\mathrm{diag}(g)(E + c hh^T)`.
+        r"""Return gains g (k,), a direction h (k,) and its factor c, of the root :math:`\mathrm{diag}(g)(E + c hh^T)`.
 
-        With W the root, :math:`W W^T` is the inverse, :math:`h = \sqrt{s}` and :math:`1 + c |h|^2 = r^{-1/2}`. Where
-        nothing rests there is no inverse, and c = 0: the scores of a whole row are orthogonal to h once they are scaled
-        (in softmax coordinates they sum to zero), so that for them W serves as the root of the pseudo-inverse.
+        With W the root, :math:`W W^T` is the inverse, :math:`h = \sqrt{s}` and :math:`1 + c |h|^2 = r^{-1/2}`. If the
+        rest is zero there is no inverse, and c = 0: scaled scores of a whole row are orthogonal to h
+        (in softmax coordinates they sum to zero), so that W is the root of the pseudo-inverse for them.
         """
         usable = np.isfinite(self.scale) & (self.scale > 0) & (self._left() > 0)
         gains = np.where(usable, 1.0 / np.sqrt(np.where(usable, self.scale, 1.0)), 0.0)
@@ -83,8 +83,8 @@ class LeanInformation:
         return gains, np.sqrt(self.share), float(stretch)
 
 
-Information = Floats | LeanInformation  # a block: a matrix (k, k), or what stands for one
-InformationBlocks = list[tuple[NDArray[np.int64], Information]]  # with the places of their parameters
+Information = Floats | LeanInformation  # a diagonal block: a matrix (k, k), or a factorised one
+InformationBlocks = list[tuple[NDArray[np.int64], Information]]  # with the indices of their parameters
 
 
 def diagonal_information(diagonal: ArrayLike) -> LeanInformation:

@@ -1,4 +1,4 @@
-"""Leaf families: simple distributions that stand alone, as stacks, and as emissions of latent models."""
+"""Leaf families: simple distributions, alone, as stacks, and as emissions of latent models."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ from genkern.validation import Floats
 class Leaf(Model):
     """A stack of simple distributions over points: symbols or vectors.
 
-    As a model, it is one of bags of independent points. A family gives what is abstract here and in ``Model``;
-    likelihoods, statistics and derivatives of bags, and its use as the emissions of an HMM, follow.
+    As a model, it generates bags of independent points. A family implements the abstract methods of this class and of
+    ``Model``; likelihoods, statistics and derivatives of bags, and its use as the emissions of an HMM, follow from
+    these.
     """
 
-    family_name: ClassVar[str | None] = None  # by which ``emission=`` and ``component=`` know its estimator
+    family_name: ClassVar[str | None] = None  # its name in ``emission=`` and ``component=``
     counts_symbols: ClassVar[bool] = False  # whether the block "probs", times ``probs``, counts expected symbols
 
-    # --- what a family gives
+    # --- required of a family
 
     @abstractmethod
     def log_density(self, points: NDArray[Any]) -> Floats:
@@ -56,10 +57,10 @@ class Leaf(Model):
     def draw(self, which: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
         """Return one point from each named member of a stack of batch (n,)."""
 
-    # --- what some families know
+    # --- optional
 
     def pack_sequences(self, X: Any) -> Packed:
-        """Encode sequences of points, as an HMM emits them; ``pack`` encodes bags, which may look the same."""
+        """Encode sequences of points, as an HMM emits them; ``pack`` encodes bags."""
         return self.pack(X)
 
     def member_visits(self, blocks: dict[str, Floats]) -> Floats:
@@ -71,17 +72,17 @@ class Leaf(Model):
         return None
 
     def expected_points(self, packed: Packed) -> Floats | None:
-        """Return E[x_t | member i, what is observed of x_t], (N, n, d); None if gaps cannot be filled in."""
+        """Return E[x_t | member i, observed part of x_t], (N, n, d); None if missing values cannot be imputed."""
         if np.isnan(packed.values).any():
             return None
         return np.repeat(packed.values[:, None, :], self.shape[0], axis=1)
 
     def beginning(self, length: int) -> Leaf:
-        """Return the law of the first symbols of a point that is a window of symbols."""
+        """Return the distribution of the first symbols of a point that is a window of symbols."""
         raise TypeError(f"{type(self).__name__} is no law of windows.")
 
     def waves(self) -> Waves | None:
-        """Return what is known of the frequencies of ``characteristic``; None for families that do not have it."""
+        """Return the properties of the frequencies of ``characteristic``; None for families without it."""
         return None
 
     def characteristic(self, waves: Floats) -> Scaled:
@@ -93,12 +94,13 @@ class Leaf(Model):
         a = len(self)
         return EmittingChain(rebatch(self, (a, 1)), np.ones((a, 1)), np.ones((a, 1, 1)), None)
 
-    # --- what follows: emissions of an HMM
+    # --- derived: emissions of an HMM
 
     def evidence(self, packed: Packed) -> core.Evidence:
         """Return the table of emission factors for the passes of ``core.hmm``; batch (n,) or (n_objects, n)."""
-        table, shift, raised = scaled_rows(self._log_densities(packed))
-        return core.Evidence(table, shift, None, self._log_densities(packed) if raised else None)
+        logs = self._log_densities(packed)
+        table, shift, raised = scaled_rows(logs)
+        return core.Evidence(table, shift, None, logs if raised else None)
 
     def _log_densities(self, packed: Packed) -> Floats:
         """Return (N, n): points under n shared members, or under the members of their own objects."""
@@ -109,10 +111,10 @@ class Leaf(Model):
         return self.weigh(packed, evidence.table * raw, totals=False)
 
     def emission_totals(self, packed: Packed, evidence: core.Evidence, raw: Floats) -> dict[str, Floats]:
-        """Return the same summed over objects, with a leading axis of length one."""
+        """Return ``emission_statistics`` summed over objects, with a leading axis of length one."""
         return self.weigh(packed, evidence.table * raw, totals=True)
 
-    # --- what follows: bags of independent draws
+    # --- derived: bags of independent draws
 
     def log_prob(self, X: Any) -> Floats:
         """Return the log-likelihood of each bag of points, shape (n_objects,) + batch."""
@@ -146,7 +148,7 @@ class Leaf(Model):
     def position_statistics(self, packed: Packed) -> Iterator[Statistics]:
         """Yield the statistics of the points of one bag, which are its positions, or of the symbols of one window.
 
-        What belongs to no symbol, the weights of a mixture of windows, stays zero.
+        Blocks that belong to no symbol, the weights of a mixture of windows, are zero.
         """
         if not is_window(packed):
             yield self.statistics(each_point(packed))

@@ -1,4 +1,4 @@
-"""One object position by position: its points, its beginnings and its pieces as objects."""
+"""One object position by position: its points, prefixes and segments as objects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from genkern.data.objects import Packed
 
-BLOCK = 1 << 22  # numbers held at a time for beginnings of an object
+BATCH = 1 << 22  # numbers held at a time for the prefixes of an object
 
 
 def each_point(packed: Packed) -> Packed:
@@ -18,16 +18,16 @@ def each_point(packed: Packed) -> Packed:
 
 
 def is_window(packed: Packed) -> bool:
-    """Say whether observations are windows of symbols, whose symbols are the positions."""
+    """Return whether observations are windows of symbols, whose symbols are the positions."""
     return packed.alphabet is not None and packed.values.ndim == 2
 
 
 def changes(work: Any, packed: Packed, size: int) -> Iterator[Any]:
-    """Yield what each further observation of one object changes in an outcome, some observations at a time.
+    """Yield the change of a result by each further observation of one object, some observations at a time.
 
-    ``work`` returns a dict of arrays, of ``size`` numbers per object, for a list of its beginnings.
+    ``work`` returns a dict of arrays, of ``size`` numbers per object, for a list of its prefixes.
     """
-    most = max(1, BLOCK // max(size, packed.n_points))
+    most = max(1, BATCH // max(size, packed.n_points))
     for first in range(0, packed.n_points, most):
         lengths = np.arange(max(first, 1), min(first + most, packed.n_points) + 1)
         offsets = np.concatenate([[0], np.cumsum(lengths)])

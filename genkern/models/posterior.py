@@ -1,4 +1,4 @@
-"""What a model with hidden states says of one object, as a value that kernels compare."""
+"""Posteriors of the hidden states of one object, as a value that kernels compare."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from genkern.validation import Floats, check_array, check_int, check_probabiliti
 
 
 class Posterior(Value):
-    r"""The joint law of an observation and its hidden state, and of neighbouring states, within one object.
+    r"""The joint distribution of an observation and its hidden state, and of neighbouring states, within one object.
 
     .. math:: w_{pi} = \frac1L \sum_{t : x_t = x_{(p)}} P(q_t = i | x), \qquad \Xi_{ij} = \frac1{L - 1} \sum_t
        P(q_t = i, q_{t+1} = j | x)
@@ -22,11 +22,11 @@ class Posterior(Value):
     points : array-like of shape (P, d), or of P ints
         Observations, or codes of symbols; equal ones may be one.
     weights : array-like of shape (P, S)
-        Probabilities of observation and state, which sum to one. Several chains of states stand side by side, each
-        with the sum one.
+        Probabilities of observation and state, which sum to one. Several chains of states are concatenated, each with
+        sum one.
     pairs : array-like, optional
         Probabilities of neighbouring states, (S, S), or those of all chains flattened one after the other; zeros for
-        an object of one observation, nothing for a model without transitions.
+        an object of one observation, None for a model without transitions.
     sizes : sequence of int, optional
         The numbers of states of the chains; the default is one chain.
 

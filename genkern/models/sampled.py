@@ -1,4 +1,4 @@
-"""Models that are represented by draws: the explicit way to kernels that have no formula."""
+"""Models that are represented by draws: Monte Carlo for kernels that have no formula."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from genkern.models.base import draws_in
 from genkern.models.value import Value
 from genkern.validation import Floats, check_int
 
-KEPT = 512  # lists of draws that are remembered
+KEPT = 512  # lists of draws that are cached
 
 
 class Sampled(Value):
@@ -27,17 +27,17 @@ class Sampled(Value):
     Parameters
     ----------
     model : Model or other object
-        What is sampled. The content of an object of another package is told by its ``digest``, a string, if it has one,
-        else by its attributes, which must then be numbers, strings, arrays, models, and lists, dicts or plain objects
-        of these.
+        The model to sample from. The content of an object of another package is identified by its ``digest``, a string,
+        if it has one, else by its attributes, which must then be numbers, strings, arrays, models, and lists, dicts or
+        plain objects of these.
     n : int, default=1000
         Number of draws.
     seed : int, default=0
-        Seed; draws depend on it and on the model's content, not on who asks or in which order.
+        Seed; draws depend on it and on the model's content, not on the caller or the order of calls.
 
     Notes
     -----
-    The error of a kernel value falls with the square root of n; ``affinity.explain`` tells it. Mean map kernels of
+    The error of a kernel value falls with the square root of n; ``affinity.explain`` reports it. Mean map kernels of
     draws are positive semi-definite. Products of powers of single pairs need not be: many models are compared by
     ``ProposalFeatures`` instead.
 
@@ -105,7 +105,7 @@ class Sampled(Value):
         return list(self.model.sample(n, rng=rng, **options))
 
     def draws(self, length: int | None = None) -> list[Any]:
-        """Return the n objects that stand for the model, sequences of a length if one is given.
+        """Return the n draws that represent the model, sequences of a length if one is given.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ def _draws(sampled: Sampled, length: int | None) -> list[Any]:
 
 
 def _digest_of(model: Any) -> str:
-    """Return the content digest of a model of this package, or of what another one holds."""
+    """Return the content digest of a model of this package, or of the attributes of another object."""
     if isinstance(model, Value):
         return model.digest
     try:

@@ -1,4 +1,4 @@
-r"""Coordinates on the probability simplex, and what they do to derivatives.
+r"""Coordinates on the probability simplex, and derivatives in them.
 
 With raw derivatives :math:`g_i = \partial \log p / \partial \theta_i` of a row :math:`\theta` and
 :math:`S = \sum_j \theta_j g_j`:
@@ -9,7 +9,7 @@ With raw derivatives :math:`g_i = \partial \log p / \partial \theta_i` of a row 
 * ``sqrt``: :math:`\theta_i \propto \eta_i^2`: :math:`2 \sqrt{\theta_i} (g_i - S)`
 * ``raw``: :math:`g_i`, the derivative off the simplex, whose mean is not zero
 
-No division by a parameter takes place, so zero probabilities are legal.
+Nothing is divided by a parameter, so that zero probabilities are legal.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def coordinates_of(theta: Floats, coordinates: str) -> Floats:
 
 
 def from_coordinates(eta: Floats, coordinates: str) -> Floats:
-    """Return rows (..., m) from their coordinates; raw ones are taken as they are, summing to one or not."""
+    """Return rows (..., m) from their coordinates; raw ones are not normalised."""
     if coordinates == "softmax":
         rows: Floats = softmax(eta, axis=-1)
         return rows

@@ -39,7 +39,7 @@ def sum_pieces(terms: Floats, offsets: NDArray[np.int64]) -> Floats:
 
 
 def pair_offsets(packed: Packed) -> NDArray[np.int64]:
-    """Return where the pairs of neighbouring positions of each object begin and end."""
+    """Return the offsets of the pairs of neighbouring positions of each object."""
     return packed.offsets - np.arange(len(packed.offsets))
 
 
@@ -58,8 +58,8 @@ def symbol_probs(leaf: Any, alphabet: Alphabet) -> Floats:
 def count_symbols(packed: Packed, gamma: Floats, leaf: Any, who: str) -> Floats:
     """Return how often each state is expected to have emitted each symbol, (n_objects, S, m), from posteriors (N, S).
 
-    An ambiguous symbol counts for its members by their posterior probability under ``leaf``, what the states emit; if
-    that is not known (None) it is refused.
+    An ambiguous symbol counts for its members by their posterior probability under ``leaf``, the emissions of the
+    states; without these (None) it is refused.
     """
     alphabet, codes = packed.alphabet, packed.values
     assert alphabet is not None

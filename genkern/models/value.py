@@ -1,4 +1,4 @@
-"""Frozen values of arrays, compared by content: what models and their posteriors are."""
+"""Frozen values of arrays, compared by content: the base class of models and posteriors."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from genkern.data.digests import make_key
 from genkern.data.serialize import register
 
-MENDED = 1e-6  # what constructors may mend in their arguments, relative to the largest number
+MENDED = 1e-6  # relative error that constructors correct in their arguments (sums to one, symmetry)
 
 
 class Value:
-    """Read-only arrays and what belongs to them, or a stack of such values.
+    """Read-only arrays with other fields, or a stack of such values.
 
-    A subclass lists the names of its constructor's arguments in ``_fields`` and hands their checked values to
+    A subclass lists the names of its constructor's arguments in ``_fields`` and passes their checked values to
     ``_freeze``. Equality, hashing, copying, pickling and storing (``genkern.data.serialize``) follow from the content.
-    One whose constructor takes something else says in ``_checked`` how its fields are checked.
+    A class whose constructor has other arguments overrides ``_checked``.
 
     Attributes
     ----------
@@ -31,10 +31,10 @@ class Value:
     """
 
     _fields: ClassVar[tuple[str, ...]]
-    _shared: ClassVar[tuple[str, ...]] = ()  # fields that belong to a stack as a whole, though they may be models
+    _shared: ClassVar[tuple[str, ...]] = ()  # fields shared by all members of a stack, though they may be models
 
     def _freeze(self, **values: Any) -> None:
-        """Store checked values once; arrays are copied, so that nobody else can change them."""
+        """Store checked values once; arrays are copied, so that the caller cannot change them."""
         for name, value in values.items():
             self._hold(name, _each(value, lambda array: np.array(array, order="C")))
 
@@ -55,7 +55,7 @@ class Value:
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any], trusted: bool = False) -> Self:
-        """Build a value from fields bit by bit; the constructor looks at those of unknown origin."""
+        """Build a value from its fields; those of unknown origin are checked by the constructor."""
         if trusted:
             return cls._restore(*fields.values())
         if tuple(fields) != cls._fields:
@@ -68,7 +68,7 @@ class Value:
 
     @classmethod
     def _checked(cls, *fields: Any) -> Self:
-        """Return what the constructor makes of fields."""
+        """Return the value that the constructor builds from fields."""
         return cls(**dict(zip(cls._fields, fields, strict=True)))
 
     def _hold(self, name: str, value: Any) -> None:
@@ -119,7 +119,7 @@ class Value:
         return type(self)._restore(*(self._part(name, index) for name in self._fields))
 
     def _part(self, name: str, index: Any) -> Any:
-        """Return a field at an index of the batch; what is shared, as it is."""
+        """Return a field at an index of the batch; shared fields are returned unchanged."""
         value = getattr(self, name)
         return value if name in self._shared else _slice(value, index)
 
@@ -146,7 +146,7 @@ class Value:
         return members
 
 
-LARGE = 1 << 24  # bytes from which it is worth looking whether arrays lie side by side already
+LARGE = 1 << 24  # bytes from which it pays to check whether arrays are contiguous already
 
 AnyValue = TypeVar("AnyValue", bound=Value)
 
@@ -180,7 +180,7 @@ def _each(value: Any, function: Callable[[NDArray[Any]], Any]) -> Any:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Return whether two fields are of one type and shape, and equal but for rounding."""
+    """Return whether two fields are of one type and shape, and equal up to rounding."""
     if type(one) is not type(other):
         return False
     if type(one) is tuple:
@@ -208,7 +208,7 @@ def _unstacked(value: Any, n: int) -> Any:
 
 
 def _rejoined(values: list[NDArray[Any]]) -> NDArray[Any]:
-    """Return arrays as one, without a copy if they are what ``unstack`` made of one."""
+    """Return arrays as one, without a copy if ``unstack`` made them from one array."""
     first, step = values[0], values[0].nbytes
     address = first.__array_interface__["data"][0]
     for i, value in enumerate(values):

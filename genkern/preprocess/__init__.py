@@ -1,1 +1,1 @@
-"""What stands before and after feature maps: windows, channels, scales, maps, several views."""
+"""Transformers before and after feature maps: windows, channels, scales, maps, several views."""

@@ -1,23 +1,20 @@
-"""Features with a signed power and unit length for each block, so that no block drowns the others."""
+"""Features with a signed power and unit length for each block, so that no block dominates."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
 
-from genkern.data.objects import remember_width
-from genkern.features.base import ObjectTransformer
+from genkern.data.transformer import Transformer
 from genkern.preprocess.maps import PowerMap
 from genkern.validation import check_number
 
 
-class BlockNormalizer(ObjectTransformer):
+class BlockNormalizer(Transformer):
     r"""The features of an embedding, block by block to the signed power and to unit length, then as a whole.
 
     .. math:: f_b = \frac{h(\phi_b)}{\lVert h(\phi_b) \rVert}, \qquad h(g) = \mathrm{sgn}(g)\, |g|^\rho, \qquad
@@ -29,7 +26,7 @@ class BlockNormalizer(ObjectTransformer):
     Parameters
     ----------
     embedding : transformer
-        What gives the features, dense or sparse. Its attribute ``blocks_`` names the blocks, as that of
+        The embedding of the features, dense or sparse. Its attribute ``blocks_`` names the blocks, as that of
         ``FisherScore`` does; without one all features are one block.
     power : float, default=0.5
         The power :math:`\rho` > 0; one changes nothing.
@@ -64,81 +61,44 @@ class BlockNormalizer(ObjectTransformer):
     """
 
     _fitted = "embedding_"
+    _refuses_y = False
 
     def __init__(self, embedding: Any, power: float = 0.5):
         self.embedding = embedding
         self.power = power
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the embedding.
-
-        Parameters
-        ----------
-        X : list of n objects
-        y : array-like of shape (n,), optional
-            Passed on.
-
-        Returns
-        -------
-        self
-        """
-        self._start(X).fit(X, y)
-        return self
+    def _fit(self, X: Any, y: Any) -> None:
+        self._start().fit(X, y)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Fit the embedding and return the normalised features that it gives the training objects.
+        """Fit the embedding and return the normalised features of the training objects.
 
         Parameters
         ----------
         X : list of n objects
         y : array-like of shape (n,), optional
-            Passed on.
+            Passed to the embedding.
 
         Returns
         -------
         features : ndarray or sparse matrix of shape (n, p)
         """
-        return self._normalised(self._start(X).fit_transform(X, y))
+        return self._normalised(self._start().fit_transform(self._begin(X, y), y))
 
-    def transform(self, X: Any) -> Any:
-        """Return the normalised features of each object.
-
-        Parameters
-        ----------
-        X : list of n objects
-
-        Returns
-        -------
-        features : ndarray or sparse matrix of shape (n, p)
-        """
-        self._ready(X)
+    def _transform(self, X: Any) -> Any:
         return self._normalised(self.embedding_.transform(X))
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names that the embedding gives.
-
-        Parameters
-        ----------
-        input_features : array-like of str, optional
-            Passed on.
-
-        Returns
-        -------
-        names : ndarray of shape (p,) of str
-        """
-        check_is_fitted(self, "embedding_")
-        names: NDArray[np.object_] = self.embedding_.get_feature_names_out(input_features)
-        return names
+    def _names_out(self, given: Any) -> Any:
+        return self.embedding_.get_feature_names_out(given)
 
     @property
     def blocks_(self) -> dict[str, Any]:
         """The features of each block."""
         return getattr(self.embedding_, "blocks_", {"features": slice(None)})
 
-    def _start(self, X: Any) -> Any:
+    def _start(self) -> Any:
         """Return the clone that is fitted."""
         check_number(self.power, "power", "BlockNormalizer", exclusive=True)
-        remember_width(self, X, reset=True)
         self.embedding_ = clone(self.embedding)
         return self.embedding_
 
@@ -150,19 +110,13 @@ class BlockNormalizer(ObjectTransformer):
         unit, filled = np.empty(table.shape), np.zeros((len(table), 1))
         for columns in self.blocks_.values():
             part = table[:, columns]
-            peak = np.abs(part).max(axis=1, keepdims=True)  # taken out first, lest squares leave the range of numbers
+            peak = np.abs(part).max(axis=1, keepdims=True)  # divided first, so that squares stay in range
             part = PowerMap(self.power).apply(part / np.where(peak > 0, peak, 1.0))
             size = np.sqrt((part**2).sum(axis=1, keepdims=True))
             unit[:, columns] = part / np.where(peak > 0, size, 1.0)
             filled += peak > 0
         unit /= np.sqrt(np.maximum(filled, 1.0))
         return unit
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.embedding)
-        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
-        return tags
 
 
 def _unit_entries(table: Any, blocks: dict[str, Any], power: float) -> Any:
@@ -180,7 +134,7 @@ def _unit_entries(table: Any, blocks: dict[str, Any], power: float) -> Any:
 
 
 def _blocks_of(index: NDArray[Any], width: int, blocks: list[Any]) -> NDArray[np.int64]:
-    """Return to which of the blocks of ``width`` columns those of an index belong."""
+    """Return the block of each column of an index."""
     if all(isinstance(columns, slice) for columns in blocks):  # no array of all columns, of which there may be 10^9
         starts = np.array([columns.indices(width)[0] for columns in blocks])
         order = np.argsort(starts, kind="stable")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from genkern.data.objects import Alphabet, handed_on, pack_symbols
-from genkern.features.base import SYMBOLS, ObjectTransformer
-from genkern.validation import Floats, begin_fit, check_array, check_option
+from genkern.data.objects import Alphabet, Packed, handed_on, pack_symbols
+from genkern.data.transformer import SYMBOLS, Transformer
+from genkern.validation import Floats, check_array, check_option
 
 TABLES = ("protein", "angles", "one-hot")
 
@@ -28,12 +26,12 @@ PROPERTIES = {
 }
 
 
-class Channels(ObjectTransformer):
+class Channels(Transformer):
     r"""Series of numbers in place of symbols, by a table with one row per symbol.
 
     .. math:: x_t \mapsto \frac{1}{|M(x_t)|} \sum_{s \in M(x_t)} \mathrm{table}_s
 
-    where :math:`M(x_t)` holds the symbol alone or, if it is ambiguous or missing, all symbols that it may stand for,
+    where :math:`M(x_t)` holds the symbol alone or, if it is ambiguous or missing, all symbols that it may mean,
     each as likely (as in ``Spectrum``): no channel is NaN, and a missing symbol has the mean of the table.
 
     Parameters
@@ -45,13 +43,14 @@ class Channels(ObjectTransformer):
         - "protein": six properties of amino acids, hydropathy [1]_, volume in cubic ångström [2]_, charge at pH 7, and
           the propensities for helix, sheet and turn [3]_.
         - "angles": cosine and sine of :math:`2 \pi j / m` for the j-th of m symbols, as for the directions of chain
-          codes [4]_. The alphabet must be given, since a direction that happens to be absent would turn the others.
+          codes [4]_. The alphabet must be given, since a direction absent from the data would change the angles of the
+          others.
         - "one-hot": one channel per symbol.
     alphabet : str, int, sequence or Alphabet, optional
         The symbols: "dna", "rna", "protein", an explicit list or their number. The default is "protein" for that table,
         the keys of a dict, else the symbols of all objects given to ``fit``.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        Symbols outside the alphabet are treated as missing, with one warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
@@ -89,63 +88,27 @@ class Channels(ObjectTransformer):
         self.alphabet = alphabet
         self.unknown = unknown
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the alphabet, if it is not given.
-
-        Parameters
-        ----------
-        X : list of n symbol sequences
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        begin_fit(self, X, y)
+    def _fit(self, X: Any, y: Any) -> None:
         known: Any = pack_symbols(X, self._given_alphabet(), "Channels", unknown=self.unknown).alphabet
         rows = self._rows(known)
         extras = known.extras @ rows / known.extras.sum(axis=1, keepdims=True)
         self.alphabet_, self.table_ = known, np.concatenate([rows, extras])
-        return self
 
-    def transform(self, X: Any) -> list[Floats]:
-        """Return the series of each object.
+    def _encode(self, X: Any) -> Packed:
+        return pack_symbols(X, self.alphabet_, "Channels")
 
-        Parameters
-        ----------
-        X : list of n symbol sequences
-
-        Returns
-        -------
-        series : list of n ndarrays of shape (T, d)
-        """
-        self._ready(X)
-        packed = pack_symbols(X, self.alphabet_, "Channels")
+    def _transform(self, packed: Packed) -> list[Floats]:
         return handed_on(packed._replace(values=self.table_[packed.values], alphabet=None))
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the channels.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        names : ndarray of shape (d,) of str
-            Properties, "cos" and "sin" or symbols for the tables that have a name, else x0, x1, ...
-        """
-        check_is_fitted(self, "table_")
-        names: Any = [f"x{c}" for c in range(self.table_.shape[1])]
-        if isinstance(self.table, str):
-            symbols = map(str, self.alphabet_.symbols)
-            names = {"protein": list(PROPERTIES), "angles": ["cos", "sin"], "one-hot": list(symbols)}[self.table]
-        return np.array(names, dtype=object)
+    def _names_out(self, given: Any) -> Any:
+        """Return properties, "cos" and "sin" or symbols for the tables that have a name, else x0, x1, ..."""
+        if not isinstance(self.table, str):
+            return [f"x{c}" for c in range(self.table_.shape[1])]
+        symbols = list(map(str, self.alphabet_.symbols))
+        return {"protein": list(PROPERTIES), "angles": ["cos", "sin"], "one-hot": symbols}[self.table]
 
     def _given_alphabet(self) -> Any:
-        """Return what says which symbols there are, None if only the objects do."""
+        """Return the specification of the symbols, None if they are inferred from objects."""
         if self.alphabet is None and isinstance(self.table, str):
             if check_option(self.table, TABLES, "table", "Channels, if a name,") == "angles":
                 raise ValueError(

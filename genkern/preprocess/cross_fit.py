@@ -1,4 +1,4 @@
-"""Out-of-fold features: what an embedding that uses labels says of objects whose labels it has not seen."""
+"""Out-of-fold features: features of an embedding that was fitted without the labels of the objects."""
 
 from __future__ import annotations
 
@@ -11,36 +11,43 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.pipeline import FeatureUnion
-from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
+from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.data.digests import make_key
-from genkern.data.flatten import flatten_symbols
-from genkern.data.objects import Packed, kind_of, object_digests, pack_series, remember_width
-from genkern.features.base import ObjectTransformer
+from genkern.data.objects import (
+    Packed,
+    flat_symbols,
+    kind_of,
+    object_digests,
+    pack_series,
+    remember_part,
+    remember_width,
+)
+from genkern.data.transformer import Transformer
 from genkern.features.class_models import check_labels
 from genkern.features.model_log_odds import ModelLogOdds
-from genkern.validation import check_int
+from genkern.validation import check_int, one_warning_each
 
 Ints = NDArray[np.int64]
-NEW = -1  # the fold of an object that is none of the training objects
+NEW = -1  # the fold of objects that are no training objects
 
 
-class CrossFit(ObjectTransformer):
+class CrossFit(Transformer):
     r"""Features of an embedding that uses labels, of training objects out of fold.
 
     .. math:: \phi(x_i) = \phi_{-f(i)}(x_i) \text{ for training objects}, \qquad \phi(x) = \phi_{\text{all}}(x)
               \text{ for all others}
 
-    where :math:`\phi_{-f}` is fitted without fold f. A model of a class has seen the labels of its training objects,
-    so that its features are more decisive on them than on new ones, and a learner fitted on such features trusts them
-    too much. Out of fold, training features have nearly the law of those of new objects.
+    where :math:`\phi_{-f}` is fitted without fold f. Class models are fitted with the labels of training objects, so
+    that their features separate these better than new ones, and a learner fitted on such features gives them too much
+    weight. Out-of-fold features of training objects have nearly the same distribution as those of new objects.
 
     Parameters
     ----------
     embedding : transformer
-        What is fitted, as a clone, to the training parts of all folds and to all objects: ``TopScore(...)``,
-        ``FisherScore(..., per_class=True)``, ``LogOddsWeights()``, or a pipeline of transformers.
+        The embedding, clones of which are fitted to the training parts of all folds and to all objects:
+        ``TopScore(...)``, ``FisherScore(..., per_class=True)``, ``LogOddsWeights()``, or a pipeline of transformers.
     cv : int, cross-validation generator or iterable of (train, test), default=5
         How objects are divided into folds, as in ``GridSearchCV``; every object must be in one test part. An int means
         so many stratified folds, of which no two have objects of the same group if there are groups.
@@ -59,16 +66,16 @@ class CrossFit(ObjectTransformer):
 
     Notes
     -----
-    **No way leads to leaking features.** Training objects are recognised by their content (a digest), so that
+    **Features never leak.** Training objects are recognised by their content (a digest), so that
     ``transform`` gives them their out-of-fold features too: ``fit(X, y).transform(X)`` is ``fit_transform(X, y)``, and
     the training score of a pipeline is an honest one. Training objects of equal content are in one fold, that of the
-    first of them. An object counts as another one if it is written in another way (a lower-case letter, a rounded
+    first of them. An object counts as a different one if it is written differently (a lower-case letter, a rounded
     number).
 
-    Features of all folds must mean the same: where their names (or, without names, their numbers) differ, as those of
-    an alphabet that is inferred from each training part, or those that ``TopScore(standardize=True)`` keeps, ``fit``
-    raises. So it does where the training part of a fold lacks a class.
-    Class models of ``ModelLogOdds`` (or a ``FeatureUnion`` of such) without an alphabet get that of all objects.
+    Features of all folds must have the same meaning: where their names (or, without names, their numbers) differ, as
+    those of an alphabet that is inferred from each training part, or those that ``TopScore(standardize=True)`` keeps,
+    ``fit`` raises. It also raises if the training part of a fold lacks a class. Class models of ``ModelLogOdds``
+    (or a ``FeatureUnion`` of such) without an alphabet get that of all objects.
 
     References
     ----------
@@ -86,12 +93,13 @@ class CrossFit(ObjectTransformer):
     array([-3.71, -3.05])
     """
 
-    _fitted = "embedding_"
+    _fitted = "_count"
 
     def __init__(self, embedding: Any, cv: Any = 5):
         self.embedding = embedding
         self.cv = cv
 
+    @one_warning_each()
     def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
         """Fit the embedding without each fold, and to all objects.
 
@@ -101,7 +109,7 @@ class CrossFit(ObjectTransformer):
         y : array-like of shape (n,)
             Labels.
         groups : array-like of shape (n,), optional
-            What must not be in two folds (a speaker, a family).
+            Objects of one group (a speaker, a family) are in one fold.
 
         Returns
         -------
@@ -126,6 +134,7 @@ class CrossFit(ObjectTransformer):
         self._check_features(X)
         return self
 
+    @one_warning_each()
     def fit_transform(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Any:
         """Fit, and return the out-of-fold features of the training objects.
 
@@ -135,7 +144,7 @@ class CrossFit(ObjectTransformer):
         y : array-like of shape (n,)
             Labels.
         groups : array-like of shape (n,), optional
-            What must not be in two folds.
+            Objects of one group are in one fold.
 
         Returns
         -------
@@ -144,22 +153,12 @@ class CrossFit(ObjectTransformer):
         self.fit(X, y, groups)
         return self._embed(X, self.folds_)
 
-    def transform(self, X: Any) -> Any:
-        """Return the features of new objects under the full fit, and out-of-fold features of training objects.
-
-        Parameters
-        ----------
-        X : list of n objects, or matrix of n rows
-
-        Returns
-        -------
-        features : ndarray or CSR matrix of shape (n, n_features_out_)
-        """
-        self._ready(X)
+    @one_warning_each()
+    def _transform(self, X: Any) -> Any:
         return self._embed(X, self._folds(X))
 
     def embeddings_of(self, X: Any) -> list[Any]:
-        """Return the embedding that each object is transformed by: for a training object, one that has not seen it.
+        """Return the embedding of each object: for a training object, one that was fitted without it.
 
         Parameters
         ----------
@@ -172,21 +171,11 @@ class CrossFit(ObjectTransformer):
         """Return the fold of each object, ``NEW`` for those that are no training objects."""
         return np.array([self._fold_of.get(content, NEW) for content in _contents(X)])
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the embedding's features.
+    def _names_out(self, given: Any) -> Any:
+        return self.embedding_.get_feature_names_out(given)
 
-        Parameters
-        ----------
-        input_features : array-like of str, optional
-            Names of the columns of X, where it is a matrix.
-
-        Returns
-        -------
-        names : ndarray of shape (n_features_out_,) of str
-        """
-        check_is_fitted(self, "embedding_")
-        names: NDArray[np.object_] = self.embedding_.get_feature_names_out(input_features)
-        return names
+    def _width(self) -> int:
+        return self._count
 
     def _split(self, labels: NDArray[Any], groups: ArrayLike | None) -> Ints:
         """Return the fold (n,) of each object."""
@@ -222,7 +211,7 @@ class CrossFit(ObjectTransformer):
                     f"CrossFit: the features of fold {fold} and those of all objects differ ({got}). Fix what is "
                     "inferred from the training objects, e.g. give the alphabet=, and keep all features."
                 )
-        self.n_features_out_ = len(features[0]) if named else features[0]
+        self._count = len(features[0]) if named else features[0]
 
     def _embed(self, X: Any, folds: Ints) -> Any:
         """Return the features (n, n_features_out_) of objects by the embedding of their fold."""
@@ -235,18 +224,15 @@ class CrossFit(ObjectTransformer):
         return (sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts))[back]
 
     def _of_fold(self, fold: int) -> Any:
-        """Return the embedding that has not seen a fold, or that for new objects."""
+        """Return the embedding fitted without a fold, or that for new objects."""
         return self.embedding_ if fold == NEW else self.fold_embeddings_[fold]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(self.embedding).input_tags
-        tags.target_tags.required = True
-        return tags
+    def _needs_labels(self) -> bool:
+        return True
 
 
 def _with_alphabets(embedding: Any, X: Any) -> Any:
-    """Return an embedding whose class models, if it is log-odds or a union of such, know the symbols of all objects."""
+    """Return an embedding whose class models, if it is (a union of) log-odds, have the alphabet of all objects."""
     if isinstance(embedding, FeatureUnion):
         parts = [(name, _with_alphabets(part, X)) for name, part in embedding.transformer_list]
         return embedding.set_params(transformer_list=parts)
@@ -272,7 +258,7 @@ def fold_numbers(splitter: Any, labels: NDArray[Any], groups: Any, who: str) -> 
 
 
 def _contents(X: Any) -> list[str]:
-    """Return a digest of the content of every object, whatever others there are."""
+    """Return a digest of the content of every object, independent of the others."""
     if sparse.issparse(X):
         table = sparse.csr_matrix(X, dtype=np.float64, copy=True)
         table.sum_duplicates()
@@ -282,12 +268,14 @@ def _contents(X: Any) -> list[str]:
         return object_digests(pack_series(X, "CrossFit"))
     if isinstance(X, Packed):
         return object_digests(X)
-    symbols, offsets = flatten_symbols(X, "CrossFit")
+    symbols, offsets = flat_symbols(X, "CrossFit")
     return [make_key(symbols[start:stop]) for start, stop in itertools.pairwise(offsets.tolist())]
 
 
 def take(X: Any, rows: Ints) -> Any:
-    """Return some objects of a list, rows of a matrix or a data frame, or packed objects."""
+    """Return some objects of a list, rows of a matrix or a data frame, or packed objects; see ``remember_part``."""
     if isinstance(X, Packed):
         return X.take(rows)
-    return _safe_indexing(X if hasattr(X, "__getitem__") else np.asarray(X), rows)
+    part = _safe_indexing(X if hasattr(X, "__getitem__") else np.asarray(X), rows)
+    remember_part(X, part, rows)
+    return part

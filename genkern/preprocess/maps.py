@@ -2,72 +2,43 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, Self
+from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import OneToOneFeatureMixin
 
+from genkern.data.transformer import TableTransformer
 from genkern.validation import Floats, check_number
 
 
-class ElementMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
+class ElementMap(OneToOneFeatureMixin, TableTransformer):
     """An odd function of numbers, applied to each entry of a matrix; a family gives ``apply``."""
+
+    _fitted = "n_features_in_"
+    _sparse = ("csr", "csc")
 
     @abstractmethod
     def apply(self, values: Floats) -> Floats:
         """Return the function of every entry of an array."""
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the features; nothing is learnt.
+    def _fit(self, X: Any, y: Any) -> None:
+        self.apply(np.zeros(0))  # which checks the parameters
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        self.apply(np.zeros(0))
-        validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64)
-        return self
-
-    def transform(self, X: Any) -> Any:
-        """Return the function of every entry.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-
-        Returns
-        -------
-        mapped : ndarray or sparse matrix of shape (n, p)
-        """
-        check_is_fitted(self, "n_features_in_")
-        table = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64, reset=False)
+    def _transform(self, table: Any) -> Any:
         if not sparse.issparse(table):
             return self.apply(table)
         mapped = table.copy()
         mapped.data = self.apply(table.data)
         return mapped
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
-
 
 class PowerMap(ElementMap):
     r"""The signed power, :math:`f(g) = \mathrm{sgn}(g)\, |g|^\rho`.
 
-    Small entries gain and large ones lose for :math:`\rho < 1`, which evens out the contributions of latent variables;
-    one half is the signed square root of Fisher vectors.
+    For :math:`\rho < 1` small entries are raised relative to large ones, which balances the contributions of latent
+    variables; one half is the signed square root of Fisher vectors.
 
     Parameters
     ----------

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
 
-from genkern.data.objects import Packed, handed_on, pack_series, remember_width
-from genkern.features.base import ObjectTransformer
+from genkern.data.objects import Packed, handed_on, pack_series
+from genkern.data.transformer import Transformer
 from genkern.preprocess.windows import Windows
-from genkern.validation import Floats, carried, check_int, one_warning_each
+from genkern.validation import Floats, carried, check_int, made_once, one_warning_each
 
 WIDTHS = (1, 3, 5, 9, 17, 33, 65, 129)
 
 
-class MultiScale(ObjectTransformer):
+class MultiScale(Transformer):
     r"""Embed the windows of series at several widths, each as it is and normalised, and put the features side by side.
 
     .. math:: \phi(x) = \big(\phi_{wv}(\mathrm{Windows}_{wv}(x))\big)_{w, v}, \qquad
        \langle \phi(x), \phi(x') \rangle = \sum_{w, v} k_{wv}(x, x')
 
-    a sum of kernels: what is to be seen at some scale is seen, and no scale need be chosen.
+    a sum of kernels over all scales, so that none need be chosen.
 
     Parameters
     ----------
@@ -62,7 +59,8 @@ class MultiScale(ObjectTransformer):
     'w3__mean[0]'
     """
 
-    _fitted = "parts_"
+    _fitted = "n_channels_"
+    _refuses_y = False
 
     def __init__(
         self,
@@ -82,37 +80,8 @@ class MultiScale(ObjectTransformer):
         self.stride = stride
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the embedding to windows of every kind.
-
-        Parameters
-        ----------
-        X : list of n series, or 2-D array of univariate series
-        y : array-like of shape (n,), optional
-            Labels, for embeddings that need them.
-
-        Returns
-        -------
-        self
-        """
-        self.fit_transform(X, y)
-        return self
-
     @one_warning_each()
-    def fit_transform(self, X: Any, y: Any = None) -> Floats:
-        """Fit the embedding to windows of every kind, and return the features of the same series.
-
-        Parameters
-        ----------
-        X : list of n series, or 2-D array of univariate series
-        y : array-like of shape (n,), optional
-            Labels, for embeddings that need them.
-
-        Returns
-        -------
-        features : ndarray of shape (n, n_features_out)
-        """
-        remember_width(self, X, reset=True)
+    def _fit(self, X: Any, y: Any) -> Floats:
         packed = pack_series(X, "MultiScale")
         parts = self._parts(float(np.median(packed.lengths)))
         features = self._run(_fit_transform, parts, _as_list(X, packed), y)
@@ -122,36 +91,13 @@ class MultiScale(ObjectTransformer):
         return np.concatenate(features, axis=1)
 
     @one_warning_each()
-    def transform(self, X: Any) -> Floats:
-        """Return the features of all kinds of windows, side by side.
-
-        Parameters
-        ----------
-        X : list of n series, or 2-D array of univariate series
-
-        Returns
-        -------
-        features : ndarray of shape (n, n_features_out)
-        """
-        self._ready(X)
+    def _transform(self, X: Any) -> Floats:
         packed = pack_series(X, "MultiScale", n_channels=self.n_channels_)
         return np.concatenate(self._run(_transform, self.parts_, _as_list(X, packed)), axis=1)
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the embedding's features, each after the kind of window.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        names : ndarray of shape (n_features_out,) of str
-        """
-        check_is_fitted(self, "parts_")
-        names = [f"{kind}__{name}" for kind, part in self.parts_.items() for name in part[-1].get_feature_names_out()]
-        return np.array(names, dtype=object)
+    def _names_out(self, given: Any) -> Any:
+        """Return the names that the embedding gives, with the kind of window in front."""
+        return [f"{kind}__{name}" for kind, part in self.parts_.items() for name in part[-1].get_feature_names_out()]
 
     def _parts(self, length: float) -> dict[str, Pipeline]:
         """Return unfitted pipelines by kind of window, for series of this median length."""
@@ -177,24 +123,19 @@ class MultiScale(ObjectTransformer):
         }
 
     def _run(self, work: Any, parts: dict[str, Pipeline], *given: Any) -> list[Floats]:
-        """Return the outcome of the work on every part."""
+        """Return the result of the work on every part."""
         first, *others = parts.values()
-        # The first goes ahead, and it alone, since threads must not load or compile code at the same time.
+        # The first is run alone, since threads must not load or compile code at the same time.
         block = work(first, *given)
         tasks = (delayed(carried(work))(part, *given) for part in others)
         return [block, *Parallel(n_jobs=self.n_jobs, require="sharedmem")(tasks)]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.embedding)
-        tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        tags.target_tags.required = inner.target_tags.required
-        return tags
-
 
 def _as_list(X: Any, packed: Packed) -> list[Any]:
     """Return X itself if it is a list, whose encoding the call under way remembers, else the packed series as one."""
-    return X if type(X) is list else handed_on(packed)
+    if type(X) is list:
+        return X
+    return made_once(X, "series", lambda: handed_on(packed), lambda _: int(packed.values.nbytes))
 
 
 def _fit_transform(part: Pipeline, series: Any, y: Any) -> Floats:

@@ -1,15 +1,14 @@
-"""Symbols of a reduced alphabet in place of symbols."""
+"""Symbols replaced by those of a reduced alphabet."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.data.objects import Alphabet, as_alphabet, pack_symbols
-from genkern.features.base import SYMBOLS, ObjectTransformer
-from genkern.validation import begin_fit
+from genkern.data.objects import Alphabet, Packed, as_alphabet, pack_symbols
+from genkern.data.transformer import SYMBOLS, Transformer
 
 GROUPINGS = {  # of amino acids; for sources see Recode
     "conjoint7": "AGV ILFP YMTS HNQW RK DE C",
@@ -18,7 +17,7 @@ GROUPINGS = {  # of amino acids; for sources see Recode
 }
 
 
-class Recode(ObjectTransformer):
+class Recode(Transformer):
     """Write the first symbol of its group in place of every symbol.
 
     Words of a reduced alphabet are fewer, so that longer ones can be counted, and differ only where the difference
@@ -33,18 +32,18 @@ class Recode(ObjectTransformer):
         The symbols: "dna", "rna", "protein", an explicit list or their number. The default is "protein" for the groups
         that have a name, else the symbols of all groups.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error, which is
-        the default unless a given Alphabet says otherwise.
+        Symbols outside the alphabet are treated as missing, with one warning, or are an error, which is the default
+        unless a given Alphabet has another.
 
     Attributes
     ----------
     alphabet_ : Alphabet
-        The first symbols of the groups, and the ambiguous symbols that may stand for several groups.
+        The first symbols of the groups, and the ambiguous symbols that may mean several groups.
 
     Notes
     -----
     An ambiguous symbol whose members are all in one group becomes that group; one whose members are in several groups
-    is kept, and means any of these groups. Whatever follows needs the reduced alphabet if such symbols may occur:
+    is kept, and means any of these groups. Later steps need the reduced alphabet if such symbols may occur:
     ``Spectrum(2, alphabet=reduced_alphabet("murphy10"))``.
 
     References
@@ -71,57 +70,23 @@ class Recode(ObjectTransformer):
         self.alphabet = alphabet
         self.unknown = unknown
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Check groups and objects; nothing is learnt.
-
-        Parameters
-        ----------
-        X : list of n symbol sequences
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        begin_fit(self, X, y)
+    def _fit(self, X: Any, y: Any) -> None:
         self._known, self._codes, reduced = _reduce(self.groups, self.alphabet, self.unknown)
-        pack_symbols(X, self._known, "Recode")
+        self._encode(X)
         self.alphabet_ = reduced
-        return self
 
-    def transform(self, X: Any) -> list[Any]:
-        """Return the recoded objects.
+    def _encode(self, X: Any) -> Packed:
+        return pack_symbols(X, self._known, "Recode")
 
-        Parameters
-        ----------
-        X : list of n symbol sequences
-
-        Returns
-        -------
-        recoded : list of n strings, or of n lists if symbols are no single characters
-        """
-        self._ready(X)
-        packed = pack_symbols(X, self._known, "Recode")
+    def _transform(self, packed: Packed) -> list[Any]:
         return packed._replace(values=self._codes[packed.values], alphabet=self.alphabet_).objects()
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return a name for what recoded objects have at a position, so that pipelines can name their features.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        names : ndarray of shape (1,) of str
-        """
-        return np.array(["symbol"], dtype=object)
+    def _names_out(self, given: Any) -> Any:
+        return ["symbol"]
 
 
 def reduced_alphabet(groups: Any, alphabet: Any = None, unknown: str | None = None) -> Alphabet:
-    """Return the alphabet in which ``Recode`` with the same arguments writes, ahead of any fit.
+    """Return the alphabet of the output of ``Recode`` with the same arguments, without a fit.
 
     Parameters
     ----------

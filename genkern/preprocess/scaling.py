@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from genkern.data.objects import handed_on, kind_of, pack_series
-from genkern.features.base import ObjectTransformer
-from genkern.validation import Floats, begin_fit
+from genkern.data.objects import Packed, handed_on, kind_of, pack_series
+from genkern.data.transformer import Transformer
+from genkern.validation import Floats
 
-CONSTANT = 1e-12  # relative spread below which a channel does not change but for rounding
+CONSTANT = 1e-12  # relative spread below which a channel is constant up to rounding
 
 
-class ScaleSeries(ObjectTransformer):
+class ScaleSeries(Transformer):
     r"""Scale the channels of series so that observations deviate from their mean by one, in the root mean square.
 
     .. math:: x_{tc} \mapsto x_{tc}\, / \, (\sigma_c \sqrt d)
@@ -27,13 +25,13 @@ class ScaleSeries(ObjectTransformer):
     Attributes
     ----------
     scale_ : ndarray of shape (d,), or None for symbols
-        What channels are divided by. Channels that never change have the size of their value in place of a deviation,
-        and one if that is zero.
+        Divisors of the channels. Constant channels have the size of their value instead of a deviation, and one if that
+        is zero.
 
     Notes
     -----
-    Models and kernels between them do not care where the origin is, so nothing is subtracted. Each training part of a
-    cross-validation has its own scale, so that a ``Store`` behind it finds the models of that part only.
+    Models and kernels between them do not depend on the origin, so nothing is subtracted. Each training part of a
+    cross-validation has its own scale, so that a ``Store`` after it finds the models of that part only.
 
     Examples
     --------
@@ -45,67 +43,30 @@ class ScaleSeries(ObjectTransformer):
     _fitted = "scale_"
     _inputs: ClassVar[dict[str, bool]] = {"allow_nan": True}
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the spread of each channel.
-
-        Parameters
-        ----------
-        X : list of n objects
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        begin_fit(self, X, y)
+    def _fit(self, X: Any, y: Any) -> None:
         self.scale_: Floats | None = None
         if kind_of(X, "ScaleSeries", ask=False) == "series":
             values = pack_series(X, "ScaleSeries").values
             self.scale_ = np.sqrt(values.shape[1]) * deviations(values, largest(values))
-        return self
 
-    def transform(self, X: Any) -> Any:
-        """Return the scaled series, or symbols as they are.
-
-        Parameters
-        ----------
-        X : list of n objects
-
-        Returns
-        -------
-        scaled : list of n ndarrays of shape (T, d), or X
-        """
-        self._ready(X)
+    def _transform(self, X: Any) -> Any:
         if self.scale_ is None:
             return X
         packed = pack_series(X, "ScaleSeries", n_channels=len(self.scale_))
         return handed_on(packed._replace(values=packed.values / self.scale_))
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the channels.
-
-        Parameters
-        ----------
-        input_features : sequence of d names, optional
-            Names of the channels; the default is x0, x1, ...
-
-        Returns
-        -------
-        names : ndarray of shape (d,) of str
-            Of symbols, which pass through, "symbol".
-        """
-        check_is_fitted(self, "scale_")
-        return np.array(["symbol"], object) if self.scale_ is None else _names(len(self.scale_), input_features)
+    def _names_out(self, given: Any) -> Any:
+        """Return the names of the channels, as given or x0, x1, ..., and "symbol" for symbols."""
+        return ["symbol"] if self.scale_ is None else _names(len(self.scale_), given)
 
 
-class CentreSeries(ObjectTransformer):
+class CentreSeries(Transformer):
     r"""Subtract from every series its own mean.
 
     .. math:: x_{tc} \mapsto x_{tc} - \frac1T \sum_s x_{sc}
 
-    What is left does not know the level of a series: the offset of a sensor, the voice of a speaker, the place of a
-    gesture. Where the level may tell something too, sum the kernels of both: ``FeatureUnion`` of an embedding and of
+    The result does not depend on the level of a series: the offset of a sensor, the voice of a speaker, the location of
+    a gesture. If the level is informative, too, sum the kernels of both: ``FeatureUnion`` of an embedding and of
     ``make_pipeline(CentreSeries(), embedding)``.
 
     Attributes
@@ -127,56 +88,22 @@ class CentreSeries(ObjectTransformer):
     _fitted = "n_channels_"
     _inputs: ClassVar[dict[str, bool]] = {"allow_nan": True}
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the series; nothing is learned but their number of channels.
-
-        Parameters
-        ----------
-        X : list of n series, or 2-D array of univariate series
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        begin_fit(self, X, y)
+    def _fit(self, X: Any, y: Any) -> None:
         self.n_channels_ = pack_series(X, "CentreSeries").values.shape[1]
-        return self
 
-    def transform(self, X: Any) -> list[Floats]:
-        """Return the series without their means.
+    def _encode(self, X: Any) -> Packed:
+        return pack_series(X, "CentreSeries", n_channels=self.n_channels_)
 
-        Parameters
-        ----------
-        X : list of n series, or 2-D array of univariate series
-
-        Returns
-        -------
-        centred : list of n ndarrays of shape (T, d)
-        """
-        self._ready(X)
-        packed = pack_series(X, "CentreSeries", n_channels=self.n_channels_)
+    def _transform(self, packed: Packed) -> list[Floats]:
         seen = ~np.isnan(packed.values)
         counts = np.add.reduceat(seen, packed.offsets[:-1], dtype=np.int64)
         sums = np.add.reduceat(np.where(seen, packed.values, 0.0), packed.offsets[:-1])
         means = sums / np.maximum(counts, 1)
         return handed_on(packed._replace(values=packed.values - np.repeat(means, packed.lengths, axis=0)))
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the channels.
-
-        Parameters
-        ----------
-        input_features : sequence of d names, optional
-            Names of the channels; the default is x0, x1, ...
-
-        Returns
-        -------
-        names : ndarray of shape (d,) of str
-        """
-        check_is_fitted(self, "n_channels_")
-        return _names(self.n_channels_, input_features)
+    def _names_out(self, given: Any) -> Any:
+        """Return the names of the channels, as given or x0, x1, ..."""
+        return _names(self.n_channels_, given)
 
 
 def largest(values: Floats) -> Floats:
@@ -187,18 +114,18 @@ def largest(values: Floats) -> Floats:
 def deviations(values: Floats, sizes: Floats) -> Floats:
     """Return the standard deviations (d,) of columns, whatever their unit.
 
-    Columns whose deviation is zero, but for rounding at these sizes (d,), have their size, and one if that is zero.
+    Columns whose deviation is zero up to rounding at these sizes (d,) have their size, and one if that is zero.
     """
     seen = ~np.isnan(values)
     count = np.maximum(seen.sum(axis=0), 1)
     mean = np.where(seen, values, 0.0).sum(axis=0) / count
     gaps = np.where(seen, values - mean, 0.0)
     unit = largest(gaps)
-    unit = np.where(unit > 0, unit, 1.0)  # lest squares underflow
+    unit = np.where(unit > 0, unit, 1.0)  # so that squares do not underflow
     spread = unit * np.sqrt(((gaps / unit) ** 2).sum(axis=0) / count)
     return np.where(spread > CONSTANT * sizes, spread, np.where(sizes > 0, sizes, 1.0))
 
 
-def _names(d: int, given: Any) -> NDArray[np.object_]:
+def _names(d: int, given: Any) -> Any:
     """Return the names (d,) of channels, as given or x0, x1, ..."""
-    return np.array([f"x{c}" for c in range(d)] if given is None else given, dtype=object)
+    return [f"x{c}" for c in range(d)] if given is None else given

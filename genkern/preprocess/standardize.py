@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in
 
+from genkern.data.transformer import TableTransformer
 from genkern.validation import Floats, check_number, check_sizes
 
 MIN_SCALE = 1e-3  # of the usual standard deviation
 ROUNDING = 1e-12  # a feature that varies less, relative to its mean and to the one that varies most, is a constant
 
 
-class Standardize(TransformerMixin, BaseEstimator):
+class Standardize(TableTransformer):
     r"""Features with mean zero and variance one over the training objects; those that hardly vary are left out.
 
     .. math:: z_j = \frac{\phi_j - m_j}{s_j}, \qquad
        \text{kept if } s_j > \varepsilon\, \operatorname{median}\{s_k : s_k > 0\}
 
     A score that is nearly the same for all training objects, as that of a state which they hardly visit, would be
-    divided by next to nothing, and a new object that does visit the state would have a value of thousands there, next
-    to which a linear learner sees no other feature.
+    divided by almost zero, and a new object that does visit the state would have a value of thousands there, which
+    dominates all other features in a linear learner.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ class Standardize(TransformerMixin, BaseEstimator):
         The threshold :math:`\varepsilon`, below one. With zero only constants are left out: features whose standard
         deviation is a rounding error, at most 1e-12 of their mean or of the largest standard deviation.
     clip : float, optional
-        The most standard deviations that a value may be away from the mean, :math:`|z_j| \le c`; those that are farther
-        off are moved there. By default nothing is.
+        Largest distance from the mean in standard deviations, :math:`|z_j| \le c`; larger values are clipped. By
+        default none are.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Standardize(TransformerMixin, BaseEstimator):
     Notes
     -----
     ``sklearn.preprocessing.StandardScaler`` keeps all columns, at whatever scale. ``TopScore(standardize=True)`` leaves
-    out the same features as this transformer behind ``TopScore()``.
+    out the same features as this transformer after ``TopScore()``.
 
     Examples
     --------
@@ -57,70 +57,30 @@ class Standardize(TransformerMixin, BaseEstimator):
     array([[0.   , 2.449]])
     """
 
+    _fitted = "dropped_"
+
     def __init__(self, min_scale: float = MIN_SCALE, clip: float | None = None):
         self.min_scale = min_scale
         self.clip = clip
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the mean and the standard deviation of each feature.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         if check_number(self.min_scale, "min_scale", "Standardize") >= 1:
             raise ValueError(
                 f"The 'min_scale' parameter of Standardize must be below 1. Got {self.min_scale!r} instead."
             )
         if self.clip is not None:
             check_number(self.clip, "clip", "Standardize", exclusive=True)
-        table = check_sizes(validate_data(self, X, dtype=np.float64), "Standardize")
+        table = check_sizes(X, "Standardize")
         self.kept_, self.mean_, self.scale_ = learn_scale([table], self.min_scale, "Standardize")
         self.dropped_ = np.setdiff1d(np.arange(table.shape[1]), self.kept_)
-        return self
 
-    def transform(self, X: Any) -> Floats:
-        """Return the standardised features.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-
-        Returns
-        -------
-        features : ndarray of shape (n, len(kept_))
-        """
-        check_is_fitted(self, "scale_")
-        table = check_sizes(validate_data(self, X, dtype=np.float64, reset=False), "Standardize")
-        features: Floats = (table[:, self.kept_] - self.mean_) / self.scale_
+    def _transform(self, X: Any) -> Floats:
+        features: Floats = (check_sizes(X, "Standardize")[:, self.kept_] - self.mean_) / self.scale_
         return features if self.clip is None else np.clip(features, -self.clip, self.clip, out=features)
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the kept features.
-
-        Parameters
-        ----------
-        input_features : array-like of str, optional
-            Names of all columns; by default those given to ``fit``, else x0, x1, ...
-
-        Returns
-        -------
-        names : ndarray of shape (len(kept_),) of str
-        """
-        check_is_fitted(self, "scale_")
-        names: NDArray[np.object_] = _check_feature_names_in(self, input_features)[self.kept_]
-        return names
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []
-        return tags
+    def _names_out(self, given: Any) -> Any:
+        """Return the names of the features that are kept."""
+        return _check_feature_names_in(self, given)[self.kept_]
 
 
 class Scale(NamedTuple):

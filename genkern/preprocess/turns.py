@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from genkern.data.objects import pack_series
-from genkern.features.base import ObjectTransformer
-from genkern.validation import Floats, check_bool, check_int, refuse_unused
+from genkern.data.objects import Packed, pack_series
+from genkern.data.transformer import Transformer
+from genkern.validation import Floats, check_bool, check_int
 
 
-class Turns(ObjectTransformer):
+class Turns(Transformer):
     r"""Describe by how much the direction of a path in the plane changes from each position to a later one.
 
     .. math:: s_t = \frac1w \sum_{|j| \le h} z_{t+j}, \qquad u_t = s_{t + l}\, \bar s_t, \qquad w = 2h + 1
@@ -65,55 +64,21 @@ class Turns(ObjectTransformer):
         self.width = width
         self.circular = circular
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the parameters and series; nothing is learned.
-
-        Parameters
-        ----------
-        X : list of n series of two channels
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         check_int(self.lag, "lag", "Turns", 1)
         check_bool(self.circular, "circular", "Turns")
-        refuse_unused(y, X, "Turns")
         if check_int(self.width, "width", "Turns", 1) % 2 == 0:
             raise ValueError(f"The 'width' parameter of Turns must be odd. Got {self.width} instead.")
-        pack_series(X, "Turns", n_channels=2)
-        self.n_channels_ = 2
-        return self
+        self.n_channels_ = self._encode(X).values.shape[1]
 
-    def transform(self, X: Any) -> list[Floats]:
-        """Return the turns of each path.
+    def _encode(self, X: Any) -> Packed:
+        return pack_series(X, "Turns", n_channels=2)
 
-        Parameters
-        ----------
-        X : list of n series of two channels
+    def _transform(self, packed: Packed) -> list[Floats]:
+        return [self._turns(steps) for steps in packed.objects()]
 
-        Returns
-        -------
-        turns : list of n ndarrays of shape (T, 2)
-        """
-        check_is_fitted(self, "n_channels_")
-        return [self._turns(steps) for steps in pack_series(X, "Turns", n_channels=2).objects()]
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the two channels.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        names : ndarray of shape (2,) of str
-        """
-        return np.array(["turn_real", "turn_imag"], dtype=object)
+    def _names_out(self, given: Any) -> Any:
+        return ["turn_real", "turn_imag"]
 
     def _turns(self, steps: Floats) -> Floats:
         """Return the real and imaginary parts (T, 2) of the turns of one path."""

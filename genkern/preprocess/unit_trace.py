@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import OneToOneFeatureMixin
 
+from genkern.data.transformer import TableTransformer
 from genkern.validation import check_bool, check_sizes
 
-CONSTANT = 1e-12  # relative spread below which features do not change but for rounding
+CONSTANT = 1e-12  # relative spread below which features are constant up to rounding
 
 
-class UnitTrace(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class UnitTrace(OneToOneFeatureMixin, TableTransformer):
     r"""Divide all features by one number, so that the kernel of the training objects has a mean diagonal of one.
 
     .. math:: \phi(x) \mapsto \phi(x) / s, \qquad s^2 = \frac{1}{n} \sum_i \|\phi(x_i)\|^2
               \quad \text{or, centred,} \quad \frac{1}{n} \sum_i \|\phi(x_i) - \bar\phi\|^2
 
-    The inner product of features that stand side by side (scikit-learn's ``FeatureUnion``) is the sum of their kernels;
+    The inner product of concatenated features (scikit-learn's ``FeatureUnion``) is the sum of their kernels;
     with this step at the end of each part, all of them have the same weight.
 
     Parameters
     ----------
     center : bool, default=True
-        Measure from the training mean, as a learner with a free bias does: what all objects have in common takes no
-        part. Nothing is subtracted, so that sparse features remain sparse.
+        Measure from the training mean, as a learner with a free bias does. Nothing is subtracted from features, so that
+        sparse features remain sparse.
 
     Attributes
     ----------
     scale_ : float
-        The number s; one where it would be zero but for rounding.
+        The number s; one where it would be zero up to rounding.
 
     References
     ----------
@@ -46,24 +46,15 @@ class UnitTrace(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [0.5, 2. ]])
     """
 
+    _fitted = "scale_"
+    _sparse = ("csr", "csc")
+
     def __init__(self, center: bool = True):
         self.center = center
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the scale.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: Any) -> None:
         check_bool(self.center, "center", "UnitTrace")
-        table: Any = check_sizes(validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64), "UnitTrace")
+        table: Any = check_sizes(X, "UnitTrace")
         if sparse.issparse(table) and not table.has_canonical_format:
             table = table.copy()
             table.sum_duplicates()
@@ -71,37 +62,18 @@ class UnitTrace(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         size = float(np.sqrt((entries**2).sum() / table.shape[0]))
         spread = float(np.sqrt(_centred_squares(table) / table.shape[0])) if self.center else size
         self.scale_ = spread if spread > CONSTANT * size else 1.0
-        return self
 
-    def transform(self, X: Any) -> Any:
-        """Return the scaled features.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-
-        Returns
-        -------
-        scaled : ndarray or sparse matrix of shape (n, p)
-        """
-        check_is_fitted(self, "scale_")
-        table: Any = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64, reset=False)
+    def _transform(self, table: Any) -> Any:
         return table / self.scale_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 def _centred_squares(table: Any) -> float:
-    """Return the sum of squared differences from the columns' means; columns that hold nothing are not looked at."""
+    """Return the sum of squared differences from the columns' means; empty columns are skipped."""
     n = table.shape[0]
     if not sparse.issparse(table):
         return float(((table - table.mean(axis=0)) ** 2).sum())
     rows = table.tocsr()
     _, column, counts = np.unique(rows.indices, return_inverse=True, return_counts=True)
     means = np.bincount(column, rows.data) / n
-    # Of entries that are zero only the mean remains.
+    # Zero entries differ from the mean by the mean.
     return float(((rows.data - means[column]) ** 2).sum() + ((n - counts) * means**2).sum())

@@ -1,32 +1,30 @@
-"""Several embeddings of the same objects, side by side, for kernels on different representations."""
+"""Several named embeddings of the same objects, for kernels on different representations."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
 from joblib import Parallel, delayed
-from sklearn.base import TransformerMixin, clone
-from sklearn.utils import get_tags
+from sklearn.base import clone
 from sklearn.utils.metaestimators import _BaseComposition
-from sklearn.utils.validation import check_is_fitted
 
-from genkern.data.objects import remember_width
 from genkern.data.representations import Representations
+from genkern.data.transformer import Transformer
 from genkern.validation import carried, one_warning_each
 
-RAW = "passthrough"  # scikit-learn's word for objects as they are
+RAW = "passthrough"  # scikit-learn's word for unchanged objects
 
 
-class Views(TransformerMixin, _BaseComposition):
+class Views(Transformer, _BaseComposition):
     r"""Represent each object in several ways at once, :math:`x \mapsto (\phi_1(x), \dots, \phi_V(x))`, under names.
 
     The kernel ``On(name, k)`` compares one of them, and sums and products of such kernels several: Fisher scores,
-    models of single objects and word counts. ``Gram`` makes matrices of them.
+    models of single objects and word counts. ``Gram`` computes their matrices.
 
     Parameters
     ----------
     views : list of (str, transformer)
-        Names and embeddings; "passthrough" in place of an embedding gives the objects as they are.
+        Names and embeddings; "passthrough" instead of an embedding gives the unchanged objects.
     n_jobs : int, optional
         Threads, over views.
 
@@ -57,6 +55,9 @@ class Views(TransformerMixin, _BaseComposition):
     array([0, 1])
     """
 
+    _fitted = "embeddings_"
+    _refuses_y = False
+
     def __init__(self, views: list[tuple[str, Any]], n_jobs: int | None = None):
         self.views = views
         self.n_jobs = n_jobs
@@ -77,83 +78,46 @@ class Views(TransformerMixin, _BaseComposition):
         self._set_params("views", **params)
         return self
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit all embeddings.
-
-        Parameters
-        ----------
-        X : list of n objects
-        y : array-like of shape (n,), optional
-            Passed on.
-
-        Returns
-        -------
-        self
-        """
-        self.embeddings_ = self._start(X)
+    def _fit(self, X: Any, y: Any) -> None:
+        self._start()
         self._run("fit", X, y)
-        return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Representations:
-        """Fit all embeddings and return the views that they give of the training objects.
+        """Fit all embeddings and return the views of the training objects.
 
         Parameters
         ----------
         X : list of n objects
         y : array-like of shape (n,), optional
-            Passed on.
+            Passed to the embeddings.
 
         Returns
         -------
         representations : Representations
         """
-        self.embeddings_ = self._start(X)
-        return Representations(self._run("fit_transform", X, y))
+        self._start()
+        return Representations(self._run("fit_transform", self._begin(X, y), y))
 
-    def transform(self, X: Any) -> Representations:
-        """Return all views of each object.
-
-        Parameters
-        ----------
-        X : list of n objects
-
-        Returns
-        -------
-        representations : Representations
-        """
-        check_is_fitted(self, "embeddings_")
-        remember_width(self, X, reset=False)
+    def _transform(self, X: Any) -> Representations:
         return Representations(self._run("transform", X))
 
-    def _start(self, X: Any) -> dict[str, Any]:
-        """Return clones of the embeddings, by name."""
-        pairs = self._checked()
-        remember_width(self, X, reset=True)
-        return {name: RAW if embedding == RAW else clone(embedding) for name, embedding in pairs}
-
-    def _checked(self) -> list[tuple[str, Any]]:
-        """Return names and embeddings, refusing what is none."""
+    def _start(self) -> None:
+        """Set clones of the embeddings, by name, refusing what is none."""
         if not isinstance(self.views, list) or not self.views or any(len(pair) != 2 for pair in self.views):
             raise TypeError(f"Views: 'views' must be a list of pairs (name, embedding). Got {self.views!r:.80}.")
         self._validate_names([name for name, _ in self.views])
         for name, embedding in self.views:
             if embedding != RAW and not (hasattr(embedding, "fit_transform") and hasattr(embedding, "transform")):
                 raise TypeError(f"Views: view {name!r} must be a transformer or {RAW!r}. Got {embedding!r:.80}.")
-        return self.views
+        self.embeddings_ = {name: RAW if embedding == RAW else clone(embedding) for name, embedding in self.views}
 
     @one_warning_each()
     def _run(self, method: str, X: Any, *y: Any) -> dict[str, Any]:
-        """Return what a method of each embedding gives, and the objects themselves where there is none."""
+        """Return the results of a method of each embedding, and the objects themselves for "passthrough"."""
         chosen = {name: embedding for name, embedding in self.embeddings_.items() if embedding != RAW}
         tasks = (delayed(carried(getattr(embedding, method)))(X, *y) for embedding in chosen.values())
         done = dict(zip(chosen, Parallel(n_jobs=self.n_jobs, require="sharedmem")(tasks)))
         return {name: done.get(name, X) for name in self.embeddings_}
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        parts = [get_tags(embedding) for _, embedding in self.views if embedding != RAW]
-        for name in ("two_d_array", "string", "categorical", "allow_nan"):
-            setattr(tags.input_tags, name, all(getattr(part.input_tags, name) for part in parts))
-        tags.target_tags.required = any(part.target_tags.required for part in parts)
-        tags.transformer_tags.preserves_dtype = []  # views have none
-        return tags
+    def _inner(self) -> list[Any]:
+        return [embedding for _, embedding in self.views if embedding != RAW]

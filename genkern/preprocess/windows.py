@@ -1,26 +1,25 @@
-"""Delay windows: a series as the series of what its windows look like."""
+"""Delay windows: a series as the series of descriptions of its windows."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import dct
-from sklearn.utils.validation import check_is_fitted
 
-from genkern.core.arrays.windows import Places, describe_windows
+from genkern.core.arrays.windows import WindowOffsets, describe_windows
 from genkern.data.intake import offsets_of
 from genkern.data.objects import Packed, handed_on, pack_series
-from genkern.features.base import ObjectTransformer
+from genkern.data.transformer import Transformer
 from genkern.preprocess.scaling import deviations, largest
-from genkern.validation import Floats, begin_fit, check_bool, check_int
+from genkern.validation import Floats, check_bool, check_int, made_once
 
 FLOOR = 0.1  # part of a channel's standard deviation that is added to that of a window
 
 
-class Windows(ObjectTransformer):
+class Windows(Transformer):
     r"""Describe the window around each position of a series by its mean and its slowest waves.
 
     .. math:: \bar x_t = \frac1w \sum_{|j| \le h} x_{t+j}, \qquad
@@ -29,21 +28,21 @@ class Windows(ObjectTransformer):
 
     for every channel: the discrete cosine transform (orthonormal, type II) of the window without its mean. With w = 3
     the first coefficient is the difference :math:`(x_{t-1} - x_{t+1}) / \sqrt2`, the "delta" of speech recognition, and
-    the second is that of second order. A model of such a series sees more than one point at a time.
+    the second is that of second order. A model of such a series uses more than one point at a time.
 
     Parameters
     ----------
     widths : int or sequence of ints, default=(1,)
-        Odd numbers of positions. Several widths stand side by side, as channels. Width 1 is the value itself.
+        Odd numbers of positions. Several widths are concatenated, as channels. Width 1 is the value itself.
     n_dct : int, optional
         The number q of coefficients per channel, never more than w - 1. The default is max(2, ⌈8/d⌉) for series of d
         channels.
     normalize : bool, default=False
         Divide coefficients by the standard deviation of the window plus a tenth of that of the channel (over all
-        training series): the shape of a window without its size. Means stay.
+        training series): the shape of a window without its size. Means are not divided.
     circular : bool, default=False
-        Whether a series is closed, as a contour is, so that windows go on at its other end. Otherwise the first and the
-        last value are repeated.
+        Whether a series is closed, as a contour is, so that windows continue at its other end. Otherwise the first and
+        the last value are repeated.
     stride : int or "auto", default=1
         Windows are centred at positions 0, s, 2s, ... "auto" is the integer part of max(1, min(w/8, T/50)) for a series
         of length T and the narrowest window.
@@ -56,16 +55,16 @@ class Windows(ObjectTransformer):
     spread_ : ndarray of shape (d,)
         Standard deviation of each channel of the training series.
     mean_, scale_ : ndarray of shape (n_channels_out,)
-        What is subtracted, and what is then divided by; zeros and ones without ``standardize``. Channels that never
-        change are divided by the size of the series' values.
+        The numbers subtracted, and the divisors; zeros and ones without ``standardize``. Constant channels are divided
+        by the size of the series' values.
 
     Notes
     -----
-    Missing entries (NaN) are left out, and the sums over the others count in proportion. Where fewer than half of a
-    window's entries in a channel are there, its mean and coefficients are NaN, and models integrate them out.
+    Missing entries (NaN) are left out, and the sums over the others are scaled up. Where fewer than half of a window's
+    entries in a channel are known, its mean and coefficients are NaN, and models integrate them out.
 
-    A coefficient of a normalised window stays the same if the window is shifted and, but for the tenth, if it is
-    stretched.
+    A coefficient of a normalised window stays the same if the window is shifted and, except for the tenth, if it is
+    scaled.
 
     Examples
     --------
@@ -100,78 +99,33 @@ class Windows(ObjectTransformer):
         self.stride = stride
         self.standardize = standardize
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the spread of the channels and the statistics of their windows.
+    def _encode(self, X: Any) -> Packed:
+        packed = pack_series(X, "Windows", n_channels=len(self.spread_))
 
-        Parameters
-        ----------
-        X : list of n series, or 2-D array of univariate series
-        y : None
-            Ignored.
+        def make() -> Packed:
+            return self._standardized(self._describe(packed))
 
-        Returns
-        -------
-        self
-        """
-        self._learn(X, y)
-        return self
+        learned = (values.tobytes() for values in (self.spread_, self.mean_, self.scale_))
+        return made_once(X, (*self._setting(), *learned), make, lambda made: int(made.values.nbytes))
 
-    def fit_transform(self, X: Any, y: Any = None) -> list[Floats]:
-        """Fit, and return the windows of the same series.
+    def _transform(self, windows: Packed) -> list[Floats]:
+        return handed_on(windows)
 
-        Parameters
-        ----------
-        X : list of n series, or 2-D array of univariate series
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        windows : list of n ndarrays of shape (number of positions, n_channels_out)
-        """
-        return self._standardized(self._learn(X, y))
-
-    def transform(self, X: Any) -> list[Floats]:
-        """Return the series of windows.
-
-        Parameters
-        ----------
-        X : list of n series, or 2-D array of univariate series
-
-        Returns
-        -------
-        windows : list of n ndarrays of shape (number of positions, n_channels_out)
-        """
-        self._ready(X)
-        return self._standardized(self._describe(pack_series(X, "Windows", n_channels=len(self.spread_))))
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the channels of the windows.
-
-        Parameters
-        ----------
-        input_features : sequence of d names, optional
-            Names of the channels of the series; the default is x0, x1, ...
-
-        Returns
-        -------
-        names : ndarray of shape (n_channels_out,) of str
-        """
-        check_is_fitted(self, "spread_")
+    def _names_out(self, given: Any) -> Any:
+        """Return names made of those of the channels of the series, as given or x0, x1, ..."""
         d = len(self.spread_)
-        channels = [f"x{c}" for c in range(d)] if input_features is None else list(input_features)
+        channels = [f"x{c}" for c in range(d)] if given is None else list(given)
         if len(channels) != d:
             raise ValueError(f"Windows: 'input_features' must name {d} channels. Got {len(channels)} names.")
-        names = [
+        return [
             f"{channel}_w{width}_{what}"
             for width in self._widths()
             for channel in channels
             for what in ["mean", *(f"dct{k + 1}" for k in range(self._count(width, d)))]
         ]
-        return np.array(names, dtype=object)
 
     def reads(self, length: int) -> list[NDArray[np.int64]]:
-        """Return the positions (S, w) of a series that each of its S windows reads, for every width w.
+        """Return the positions (S, w) of a series in each of its S windows, for every width w.
 
         Parameters
         ----------
@@ -180,16 +134,29 @@ class Windows(ObjectTransformer):
         """
         widths = self._widths()
         centres = np.arange(0, length, int(self._strides(np.array([length]), min(widths))[0]))
-        places = [centres[:, None] + np.arange(width) - width // 2 for width in widths]
-        return [place % length if self.circular else np.clip(place, 0, length - 1) for place in places]
+        positions = [centres[:, None] + np.arange(width) - width // 2 for width in widths]
+        return [at % length if self.circular else np.clip(at, 0, length - 1) for at in positions]
 
-    def _learn(self, X: Any, y: Any) -> Packed:
-        """Set the fitted attributes; return the windows as they are."""
+    def _setting(self) -> tuple[Any, ...]:
+        """Return the parameters, checked, as a key."""
+        return (*self._widths(), self.n_dct, self.stride, self.normalize, self.circular, self.standardize)
+
+    def _fit(self, X: Any, y: Any) -> list[Floats]:
         self._widths()
         for name in ("normalize", "circular", "standardize"):
             check_bool(getattr(self, name), name, "Windows")
-        begin_fit(self, X, y)
         packed = pack_series(X, "Windows")
+
+        def make() -> tuple[Floats, Floats, Floats, Packed]:
+            raw = self._learn(packed)
+            return self.spread_, self.mean_, self.scale_, self._standardized(raw)
+
+        *learned, windows = made_once(X, ("fit", *self._setting()), make, lambda made: int(made[3].values.nbytes))
+        self.spread_, self.mean_, self.scale_ = (values.copy() for values in learned)
+        return handed_on(windows)
+
+    def _learn(self, packed: Packed) -> Packed:
+        """Set the fitted attributes; return the windows as they are."""
         sizes = largest(packed.values)
         self.spread_ = deviations(packed.values, sizes)
         raw = self._describe(packed)
@@ -206,14 +173,14 @@ class Windows(ObjectTransformer):
         """Return the windows of packed series, not standardised."""
         widths, d = self._widths(), packed.values.shape[1]
         strides = self._strides(packed.lengths, min(widths))
-        places = Places(packed.offsets, offsets_of(-(-packed.lengths // strides)), strides, bool(self.circular))
+        windows = WindowOffsets(packed.offsets, offsets_of(-(-packed.lengths // strides)), strides, bool(self.circular))
         floors = FLOOR * self.spread_ if self.normalize else None
-        parts = [describe_windows(packed.values, places, _waves(w, self._count(w, d)), floors) for w in widths]
-        return Packed(np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1), places.starts)
+        parts = [describe_windows(packed.values, windows, _waves(w, self._count(w, d)), floors) for w in widths]
+        return Packed(np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1), windows.starts)
 
-    def _standardized(self, raw: Packed) -> list[Floats]:
-        """Return the windows by series, standardised."""
-        return handed_on(raw._replace(values=(raw.values - self.mean_) / self.scale_))
+    def _standardized(self, raw: Packed) -> Packed:
+        """Return windows in units of those of the training series."""
+        return raw._replace(values=(raw.values - self.mean_) / self.scale_)
 
     def _widths(self) -> list[int]:
         """Return the widths as a list, checking all parameters."""
@@ -244,11 +211,11 @@ class Windows(ObjectTransformer):
         return np.full(len(lengths), self.stride, np.int64)
 
     def _refuse_unseen(self, values: Floats) -> None:
-        """Raise if nothing is known of an output channel."""
+        """Raise if an output channel has no values."""
         unseen = np.flatnonzero(np.isnan(values).all(axis=0))
         if len(unseen):
             raise ValueError(
-                f"Windows: {self.get_feature_names_out()[unseen[0]]} is missing everywhere, as no window has half of "
+                f"Windows: {self._names_out(None)[unseen[0]]} is missing everywhere, as no window has half of "
                 "its entries. Leave the channel out, or fill the gaps of the series."
             )
 

@@ -18,7 +18,7 @@ from genkern.preprocess.maps import PowerMap
 from genkern.recipes.recipe import Recipe
 
 CS = (0.003, 0.005, 0.01, 0.02, 0.03, 0.1)
-BACKOFF = 30.0  # counts that a context needs to be believed more than the shorter one
+BACKOFF = 30.0  # counts from which a context has more weight than the shorter one
 TOLERANCE = 1e-3  # of the solver: smaller ones change hardly any decision
 
 
@@ -59,7 +59,7 @@ def aligned_symbols(
     n_jobs : int, optional
         Processes, over folds and Cs.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with a warning, or are an error. The
+        Symbols outside the alphabet are treated as missing, with a warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
 
     Returns
@@ -70,9 +70,9 @@ def aligned_symbols(
     Notes
     -----
     In five folds of the splice junctions the error was 2.7 % with the log-odds of models and 3.0 % without, which is
-    within the spread of the folds (0.4 and 0.5). The choice to use them was made on these folds, so they flatter it.
-    Within training parts the error hardly depends on C between 0.003 and 0.02. Pairs and triples with gaps, other
-    weights of words, polynomial and Gaussian kernels and boosted trees did not lower it.
+    within the spread of the folds (0.4 and 0.5). The choice to use them was made on these folds, so they are
+    optimistic. Within training parts the error hardly depends on C between 0.003 and 0.02. Pairs and triples with gaps,
+    other weights of words, polynomial and Gaussian kernels and boosted trees did not lower it.
 
     References
     ----------

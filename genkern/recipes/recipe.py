@@ -1,17 +1,23 @@
-"""The pipeline that recipes return: scikit-learn's, with one warning of each thing per call."""
+"""The pipeline that recipes return: scikit-learn's, with labels checked first and one warning of a thing per call."""
 
 from __future__ import annotations
 
 from functools import wraps
 from typing import Any
 
+import numpy as np
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.multiclass import type_of_target
 
-from genkern.validation import one_warning_each
+from genkern.validation import n_objects, one_warning_each
+
+PER_OBJECT = ("sample_weight", "groups")  # parameters of ``fit``, of whatever step, with one entry per object
 
 
 class _OneWarningEach:
-    """A method of ``Pipeline``, where the last step has it, in which nothing is warned of twice."""
+    """A method of ``Pipeline``, where the last step has it, that gives each warning once."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -23,6 +29,8 @@ class _OneWarningEach:
 
         @wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
+            if self.name.startswith("fit") and (args or "X" in kwargs):
+                _check_targets(recipe, *args, **kwargs)
             with one_warning_each():
                 return method(*args, **kwargs)
 
@@ -30,7 +38,7 @@ class _OneWarningEach:
 
 
 class Recipe(Pipeline):
-    """A ``Pipeline`` of many parts that read the same objects, and warn once per call of what they all find in them."""
+    """A ``Pipeline`` whose parts read the same objects, with each warning once per call."""
 
     fit = _OneWarningEach()
     fit_transform = _OneWarningEach()
@@ -41,3 +49,44 @@ class Recipe(Pipeline):
     predict_log_proba = _OneWarningEach()
     decision_function = _OneWarningEach()
     score = _OneWarningEach()
+
+
+def _check_targets(recipe: Recipe, X: Any, y: Any = None, **params: Any) -> None:
+    """Raise for what steps would say less clearly, or late: labels, weights or groups that are not one per object."""
+    who = f"Recipe of {type(recipe.steps[-1][1]).__name__}"
+    given = {name: value for name, value in params.items() if name.split("__")[-1] in PER_OBJECT}
+    for name, value in {"y": y, **given}.items():
+        n, count = n_objects(X), n_objects(value)
+        if value is not None and n is not None and count != n:
+            got = "no list" if count is None else f"{count} entries"
+            raise ValueError(
+                f"{who}: Found input variables with inconsistent numbers of samples: {[n, count]}. X has {n} objects "
+                f"and {name} {got}; expected one entry per object. Give {name}[i] for every X[i], in the same order."
+            )
+    if is_classifier(recipe):
+        _check_labels(y, who, bool(get_tags(recipe).target_tags.multi_output))
+
+
+def _check_labels(y: Any, who: str, several: bool) -> None:
+    """Raise for what is no label of a class, or (unless the learner takes several per object) not one for each."""
+    if y is None:
+        raise ValueError(f"{who} requires y to be passed, but the target y is None. Pass one label per object.")
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] > 1 and not several:
+        raise ValueError(
+            f"{who}: y should be a 1d array of labels, one per object, got an array of shape {labels.shape} instead. "
+            "Pass one column; for indicators of classes that is y.argmax(axis=1)."
+        )
+    column = labels.ravel()
+    lost = [i for i, label in enumerate(column.tolist()) if label is None or label != label]
+    if lost:
+        raise ValueError(
+            f"{who}: Input y contains {'None' if column[lost[0]] is None else 'NaN'} at index {lost[0]} ({len(lost)} "
+            "such in all); expected a label for every object. Leave these objects out, or name them a class."
+        )
+    if type_of_target(labels).startswith("continuous"):
+        odd = next(value for value in column.tolist() if value != int(value))
+        raise ValueError(
+            f"{who}: Unknown label type: continuous. y holds numbers that are not whole, such as {odd}, as for a "
+            "regression; expected labels of classes. Name the classes, e.g. by np.digitize(y, bins)."
+        )

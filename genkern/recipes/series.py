@@ -20,7 +20,7 @@ from genkern.preprocess.turns import Turns
 from genkern.recipes.recipe import Recipe
 
 STEPS = 20  # of EM
-CENTRED = 0.5  # weight of the kernel of centred series, beside that of the series as they are
+CENTRED = 0.5  # weight of the kernel of centred series, relative to that of the series themselves
 BLOCKS = ("occupancy", "means", "variances")
 
 
@@ -34,7 +34,7 @@ def series(
 ) -> Pipeline:
     """Return a ridge classifier on Fisher vectors of the windows of series.
 
-    Every series, as it is and without its mean (``CentreSeries``), is cut into windows of many widths, as they are and
+    Every series, unchanged and without its mean (``CentreSeries``), is cut into windows of many widths, unchanged and
     normalised (``MultiScale``). The windows of each kind are modelled without labels, as a bag by a Gaussian mixture
     and in their order by a left-right hidden Markov model. Scores of means and variances and expected visits are
     brought to a common scale (``BlockNormalizer``), and the kernels of all versions, widths and models are summed,
@@ -47,7 +47,7 @@ def series(
     n_states : int, default=5
         States of the hidden Markov model, each with a mixture of four components.
     circular : bool, default=False
-        Whether series are closed, as contours are, so that windows go on at the other end.
+        Whether series are closed, as contours are, so that windows continue at the other end.
     random_state : int, default=0
         Seed of the models.
     n_jobs : int, optional
@@ -62,10 +62,10 @@ def series(
     Notes
     -----
     Windows are in units of their training statistics, so that units of the channels do not matter, and variances are
-    kept above 0.01. Nothing is set by labels but the weights and the penalty of the ridge, the latter by leave-one-out
-    in closed form. Missing values (NaN) are legal.
+    kept above 0.01. Labels determine only the weights and the penalty of the ridge, the latter by leave-one-out in
+    closed form. Missing values (NaN) are legal.
 
-    Models take twenty steps of EM from clusters found by k-means; no convergence is awaited. On training parts, the
+    Models take twenty steps of EM from clusters found by k-means; they need not converge. On training parts, the
     squared error of leave-one-out was lower after twenty steps than after eight on four sets, and higher by less than
     one per cent on some folds of two others. Scores of transitions are left out: as a block of their own they raised
     the error of leave-one-out on four of these six sets, on spoken digits (speakers left out) from 10.8 to 12.3 %, and
@@ -109,8 +109,8 @@ def contours(
     """Return a ridge classifier on Fisher vectors of closed contours, given as chain codes.
 
     Codes become the cosine and sine of their direction (``Channels``). The windows of these, and those of how
-    directions turn (``Turns``), are modelled as in ``series``: the former see how a contour lies in the plane, the
-    latter are the same however it is rotated, and their kernels are summed.
+    directions turn (``Turns``), are modelled as in ``series``: the former depend on the orientation of a contour, the
+    latter do not, and their kernels are summed.
 
     Parameters
     ----------
@@ -119,8 +119,7 @@ def contours(
     n_components, n_states, random_state, n_jobs
         As in ``series``.
     unknown : {"missing", "error"}, optional
-        What becomes of other codes: they count as missing, of no direction, with a warning, or are an error, which is
-        the default.
+        Other codes are treated as missing, of no direction, with a warning, or are an error, which is the default.
 
     Returns
     -------
@@ -129,10 +128,10 @@ def contours(
 
     Notes
     -----
-    Contours have no first position: only the left-right models, and the places of wide windows, which are not taken at
-    every position, depend on where a code begins. Turns were added for what they did on shapes of MPEG-7, classes 11 to
-    70 in six draws of twenty classes with ten shapes each: the error of leave-one-out fell from 5.2 to 2.2 %. The
-    errors that are reported (``benchmarks/league``) are on the other ten classes.
+    Contours have no first position: only the left-right models, and the positions of wide windows, which have a stride,
+    depend on where a code begins. Turns were added for their effect on shapes of MPEG-7, classes 11 to 70 in six draws
+    of twenty classes with ten shapes each: the error of leave-one-out fell from 5.2 to 2.2 %. The errors that are
+    reported (``benchmarks/league``) are on the other ten classes.
 
     References
     ----------
@@ -164,7 +163,7 @@ def contours(
 def _scores(n_components: int, n_states: int, circular: bool, random_state: Any, n_jobs: int | None) -> FeatureUnion:
     """Return the normalised scores, per position, of windows of all widths under both models."""
     gaussian = GaussianEstimator(min_covar=1e-2)
-    limits = {"max_iter": STEPS, "tol": 0, "random_state": random_state}  # tol=0: all steps, whatever they gain
+    limits = {"max_iter": STEPS, "tol": 0, "random_state": random_state}  # tol=0: all steps, whatever their gain
     bag = MixtureEstimator(n_components, gaussian, **limits)
     chain = HMMEstimator(n_states, MixtureEstimator(4, gaussian, **limits), structure="left-right", **limits)
     embeddings = [

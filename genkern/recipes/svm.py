@@ -43,7 +43,7 @@ def fisher_svm(
     emission : str or leaf estimator, default="auto"
         Family of the observations, as in ``HMMEstimator``.
     structure : {"ergodic", "left-right"}, default="ergodic"
-        Use "left-right" with about as many states as positions for aligned windows, where the place counts.
+        Use "left-right" with about as many states as positions for aligned windows, where the position matters.
     information : {"complete", "diagonal", "empirical", "identity"}, default="complete"
         Scaling of the scores, as in ``FisherScore``.
     C : float, default=1.0
@@ -60,13 +60,13 @@ def fisher_svm(
 
     Notes
     -----
-    Series are brought to unit scale first (``ScaleSeries``), so that nothing depends on their units. Between the
-    scores and the SVM stand the signed square root and unit length, the preparation that did well throughout on the
-    two embedded sets: on Japanese vowels (official split) with 2, 4, 8 and 16 states the error is 2.2, 2.2, 2.4 and
-    3.0 %, against 3.0, 3.8, 4.3 and 6.8 % after standardising and 1.9, 1.6, 3.2 and 6.5 % after unit length alone; on
-    splice junctions (60 left-right states) 4.9 % against 8.7 and 4.8 %. These are errors on the very data on which the
-    choice was made, so they flatter it. Standardising undoes what the information has scaled; without the root, scores
-    of rare events outweigh all others as states are added.
+    Series are brought to unit scale first (``ScaleSeries``), so that nothing depends on their units. The scores are
+    mapped by the signed square root and to unit length, which did well throughout on the two embedded sets: on Japanese
+    vowels (official split) with 2, 4, 8 and 16 states the error is 2.2, 2.2, 2.4 and 3.0 %, against 3.0, 3.8, 4.3 and
+    6.8 % after standardising and 1.9, 1.6, 3.2 and 6.5 % after unit length alone; on splice junctions
+    (60 left-right states) 4.9 % against 8.7 and 4.8 %. These are errors on the very data on which the choice was made,
+    so they are optimistic. Standardising undoes what the information has scaled; without the root, scores of rare
+    events outweigh all others as states are added.
 
     Examples
     --------
@@ -164,8 +164,8 @@ def meanmap_svm(
     emission : str or leaf estimator, default="auto"
         Family of the observations, as in ``HMMEstimator``.
     lam : float, default=1.0
-        Sharpness of the kernel between observations, which have a mean square length of one (``ScaleSeries``; one-hot
-        symbols have it by nature).
+        Sharpness of the kernel between observations, which have a mean square length of one
+        (``ScaleSeries``; one-hot symbols have it already).
     length : int, default=10
         Number of observations that are compared, as in ``product_svm``.
     C : float, default=10.0
@@ -209,7 +209,7 @@ def spectrum_svm(
     random_state : int, default=0
         Seed of the solver.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with a warning, or are an error. The
+        Symbols outside the alphabet are treated as missing, with a warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
 
     Returns

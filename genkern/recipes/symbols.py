@@ -58,7 +58,7 @@ def symbols(
 ) -> Pipeline:
     r"""Return a ridge classifier on a sum of kernels between sequences of symbols that are not aligned.
 
-    Each kernel of words has its own unit trace (``UnitTrace``), so that all count alike:
+    Each kernel of words has unit trace (``UnitTrace``), so that all have the same weight:
 
     - for each lag, that of Bhattacharyya between the frequencies of pairs of symbols so far apart;
     - the same of triples with gaps, one kernel for every two distances between their symbols, in a reduced alphabet if
@@ -71,7 +71,7 @@ def symbols(
       objects out of fold (``CrossFit``);
     - of proteins, the logarithm of the length, of the weight of all triples; that of all pairs is then the same too.
 
-    The ridge takes the sum as it is, and of proteins a Gaussian kernel of its distances: the product of the Gaussian
+    The ridge uses the sum, and for proteins a Gaussian kernel of its distances: the product of the Gaussian
     kernels of all parts, so that words tell more about objects of a similar length.
 
     Parameters
@@ -88,8 +88,8 @@ def symbols(
     table : "auto", None, str, dict or array-like, default="auto"
         The numbers of symbols, as in ``Channels``: "protein" for proteins, else none. Only "protein" has moments.
     models : "auto", None or list of estimators, default="auto"
-        What is fitted to each class: for DNA and RNA, Markov chains of orders 0 to 4, stationary ones and such of
-        period three with a hidden phase; else none. Estimators must have their alphabet.
+        Estimators of the models of each class: for DNA and RNA, Markov chains of orders 0 to 4, stationary ones and
+        such of period three with a hidden phase; else none. Estimators must have their alphabet.
     length : bool or "auto", default="auto"
         Whether the length of an object is a feature: for proteins, else not.
     random_state : int, default=0
@@ -97,7 +97,7 @@ def symbols(
     n_jobs : int, optional
         Threads.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with a warning, or are an error. The
+        Symbols outside the alphabet are treated as missing, with a warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
 
     Returns
@@ -114,11 +114,11 @@ def symbols(
     weights w that fall off to both sides, and the angle :math:`\theta` from one residue to the next, seen along the
     axis: 100 degrees in a helix, 170 in a strand. It is large where one side is hydrophobic and the other is not.
 
-    Frequencies do not know how long an object is; hence ``length``, where it says something. Features are dense, some
-    thirty thousand for proteins. The ridge chooses its penalty by the squared error of leave-one-out, which is a little
-    steadier than the number of errors.
+    Frequencies do not depend on the length of an object; hence ``length``, where it is informative. Features are dense,
+    some thirty thousand for proteins. The ridge chooses its penalty by the squared error of leave-one-out, which is a
+    little steadier than the number of errors.
 
-    What is particular to proteins was chosen by leave-one-out on domains of SCOPe, one of each family and none of those
+    The settings for proteins were chosen by leave-one-out on domains of SCOPe, one of each family and none of those
     on which the errors between classes are measured (``benchmarks/league``). From 15 lags, 16 components, no length and
     no Gaussian kernel to 30, 32 and both, the squared error fell from 0.295 to 0.285 between classes a and b, and from
     0.61 to 0.58 and 0.62 to 0.58 between c and d (two draws). Moments, covariances and equal weights of the parts came
@@ -151,7 +151,7 @@ def symbols(
     table = ("protein" if protein else None) if _is_auto(table) else table
     models = _chains(alphabet, period, random_state, unknown) if _is_auto(models) else models
     lags: Any = (30 if protein else 15) if _is_auto(n_lags) else n_lags
-    # The Gaussian kernel wants dense features.
+    # The Gaussian kernel needs dense features.
     words = partial(_words, sparse=False if protein else "auto", unknown=unknown)
     parts: list[tuple[str, Any]] = [("pairs", words(alphabet, [(0, lag) for lag in range(1, lags + 1)]))]
     gaps = [*product(range(1, n_gaps + 1), repeat=2), *(product(range(1, n_gaps), repeat=3) if period else ())]
@@ -181,7 +181,7 @@ def symbols(
 
 
 class OfObjects(FunctionTransformer):
-    """A function of lists of objects, with names for what comes out; objects have no columns that could be counted."""
+    """A function of lists of objects, with names of its results; objects have no columns to check."""
 
     def fit(self, X: Any, y: Any = None) -> OfObjects:
         """Learn the number of channels: one for symbols."""
@@ -190,13 +190,13 @@ class OfObjects(FunctionTransformer):
         return self
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return what ``feature_names_out`` makes of the names of the channels that come in, or of x0, x1, ..."""
+        """Return ``feature_names_out`` of the names of the input channels, or of x0, x1, ..."""
         names = [f"x{c}" for c in range(self.n_channels_)] if input_features is None else input_features
         return np.array(self.feature_names_out(self, names), dtype=object)
 
 
 def _is_auto(value: Any) -> bool:
-    """Return whether a setting is left to the recipe."""
+    """Return whether a setting is "auto"."""
     return isinstance(value, str) and value == "auto"
 
 
@@ -290,7 +290,8 @@ def _chains(alphabet: Any, period: int | None, random_state: Any, unknown: str |
 
 def _odds(models: Sequence[Any], random_state: Any) -> Pipeline:
     """Return out-of-fold log-odds of class models, each of unit variance: a kernel of unit trace."""
-    # Folds in the order of a file would part what stands together there, and models would know less than at the end.
+    # Folds in the order of a file would separate similar objects, so that models of folds would differ from the final
+    # ones.
     folds = StratifiedKFold(5, shuffle=True, random_state=random_state)
     union = FeatureUnion([(f"model{i}", ModelLogOdds(model)) for i, model in enumerate(models)])
     return Pipeline([("odds", CrossFit(union, folds)), ("scale", StandardScaler())])

@@ -22,7 +22,7 @@ NAMED = 5  # empty documents that a warning names
 
 
 class WordCounts(CountVectorizer):
-    """scikit-learn's ``CountVectorizer`` that refuses what is no list of strings, and warns of empty documents."""
+    """scikit-learn's ``CountVectorizer`` that refuses anything but a list of strings, and warns of empty documents."""
 
     def fit_transform(self, raw_documents: Any, y: Any = None) -> Any:
         """Learn the words, and return the counts of each document."""
@@ -33,7 +33,7 @@ class WordCounts(CountVectorizer):
         return super().transform(self._checked(raw_documents))
 
     def _checked(self, X: Any) -> Any:
-        """Return the documents as a list; what own functions read, or files, is left to them."""
+        """Return the documents as a list; input of files or of a custom reader is not checked."""
         documents = check_documents(X)
         if self.input == "content" and not callable(self.analyzer) and self.preprocessor is None:
             for index, document in enumerate(documents):
@@ -65,7 +65,7 @@ def check_documents(X: Any) -> list[Any]:
 
 
 def _no_document(document: Any) -> str:
-    """Return what is wrong with an object that is no string, and the remedy."""
+    """Return the error message for an object that is no string, with the remedy."""
     if is_gap(document):
         return (
             f"is missing ({document!r}); expected a string. Drop it, with its label, or pass '' for an empty document."

@@ -34,7 +34,7 @@ def pick(sums: Floats, which: Ints, numbers: Floats, index: Ints) -> None:
     for i in range(len(which)):
         row = sums[which[i]]
         target = numbers[i] * row[last]
-        low, high = 0, last  # the first sum above the target, or the last place
+        low, high = 0, last  # the first sum above the target, or the last index
         while low < high:
             middle = (low + high) // 2
             if row[middle] > target:
@@ -95,22 +95,22 @@ def walk_on(rows: Floats, numbers: Floats, walkers: Walkers, owners: Ints, visit
 
     Each of the living, in turn, says where it is, in owners and visited (B,), and then draws where to go.
     """
-    alive, states, place = walkers
+    alive, states, cursor = walkers
     ones = np.ones(rows.shape[1])
     used = 0
-    while place[0] > 0:
-        while place[1] < place[0]:
+    while cursor[0] > 0:
+        while cursor[1] < cursor[0]:
             if used == len(numbers):
                 return used
-            who, state = alive[place[1]], states[place[1]]
+            who, state = alive[cursor[1]], states[cursor[1]]
             owners[used], visited[used] = who, state
             following = draw_index(rows[state], ones, numbers[used])
             used += 1
-            place[1] += 1
+            cursor[1] += 1
             if following < rows.shape[1] - 1:
-                alive[place[2]], states[place[2]] = who, following
-                place[2] += 1
-        place[0], place[1], place[2] = place[2], 0, 0
+                alive[cursor[2]], states[cursor[2]] = who, following
+                cursor[2] += 1
+        cursor[0], cursor[1], cursor[2] = cursor[2], 0, 0
     return used
 
 

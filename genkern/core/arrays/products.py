@@ -14,7 +14,7 @@ from genkern.core.simd.vectors import W, broadcast, load, maximum, multiply_add,
 
 Floats = NDArray[np.float64]
 
-BLOCK = 32  # rows and columns that are mirrored at a time
+TILE = 32  # rows and columns that are mirrored at a time
 # A product with a short inner dimension is not worth waking other threads, which BLAS would do; so such products are
 # cut into pieces of so few multiplications that it does not.
 SHORT, SERIAL = 32, 1 << 18
@@ -65,7 +65,7 @@ def rbf(F: Floats, G: Floats | None, lam: float) -> Floats:
 
 
 def _upper_gram(F: Floats) -> Floats:
-    """Return the upper triangle of F Fᵀ, (n, n); what lies below is zero."""
+    """Return the upper triangle of F Fᵀ, (n, n); the lower one is zero."""
     F = np.ascontiguousarray(F, dtype=np.float64)
     if F.ndim != 2:
         raise ValueError(f"gram: features must be (n, d). Got shape {F.shape}.")
@@ -90,12 +90,12 @@ def _check_widths(who: str, F: Any, G: Any) -> None:
 
 @jit
 def mirror(k):
-    """Copy the upper triangle of a square matrix onto the lower one, by blocks that fit into the cache."""
+    """Copy the upper triangle of a square matrix onto the lower one, by tiles that fit into the cache."""
     n = k.shape[0]
-    for top in range(0, n, BLOCK):
-        for left in range(top, n, BLOCK):
-            for j in range(left, min(left + BLOCK, n)):
-                for i in range(top, min(top + BLOCK, j)):
+    for top in range(0, n, TILE):
+        for left in range(top, n, TILE):
+            for j in range(left, min(left + TILE, n)):
+                for i in range(top, min(top + TILE, j)):
                     k[j, i] = k[i, j]
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.core.hmm.rows import aligned
+from genkern.core.hmm.types import read_only
 from genkern.core.jit import kernel
 from genkern.core.simd.columns import CHUNK, PITCH, from_columns, to_columns
 from genkern.core.simd.exponential import exp
@@ -23,24 +24,24 @@ def scaled_rows(logs: Floats) -> tuple[Floats, Floats, bool]:
 
     Entries below 2**-900 that are not zero are raised to it, and whether there are any is said: the passes of
     ``core.hmm`` notice sequences to which these matter, and redo them with the logs themselves. Rows of -inf alone have
-    a shift of zero and entries of zero. The logs may be overwritten.
+    a shift of zero and entries of zero.
     """
-    table = np.require(logs, np.float64, ["C", "W"])
-    shift = np.empty(len(table))
-    n = table.shape[1]
+    count, n = logs.shape
+    table, shift = np.empty((count, n)), np.empty(count)
+    work = aligned((n + 1) * PITCH).reshape(n + 1, PITCH)
     with np.errstate(all="ignore"):
-        raised = _scale_rows(table, shift, aligned((n + 1) * PITCH).reshape(n + 1, PITCH))
+        raised = _scale_rows(read_only(np.ascontiguousarray(logs, np.float64)), table, shift, work)
     return table, shift, raised
 
 
 @kernel
-def _scale_rows(table, shift, work):
-    """Replace the table by exp of itself minus the largest of each row, the shift; say if any had to be raised."""
-    count, n = table.shape
+def _scale_rows(logs, table, shift, work):
+    """Fill the table with exp of the logs minus the largest of each row, the shift; say if any had to be raised."""
+    count, n = logs.shape
     raised = False
     for first in range(0, count, CHUNK):
         size = min(CHUNK, count - first)
-        to_columns(table, first, size, work)
+        to_columns(logs, first, size, work)
         for t in range(0, size, W):
             top = load(work, t)
             for k in range(1, n):

@@ -13,8 +13,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Places(NamedTuple):
-    """Where windows lie: ``offsets`` (n + 1,) of series, ``starts`` (n + 1,) of windows, strides (n,), do ends meet."""
+class WindowOffsets(NamedTuple):
+    """``offsets`` (n + 1,) of series, ``starts`` (n + 1,) of windows, strides (n,), whether series are circular."""
 
     offsets: Ints
     starts: Ints
@@ -22,45 +22,44 @@ class Places(NamedTuple):
     circular: bool
 
 
-def describe_windows(values: Floats, places: Places, waves: Floats, floors: Floats | None) -> Floats:
+def describe_windows(values: Floats, windows: WindowOffsets, waves: Floats, floors: Floats | None) -> Floats:
     r"""Return the mean of every window and its inner products with waves, (M, d, 1 + q).
 
     Parameters
     ----------
     values : (N, d), with NaN for missing
-    places : Places
+    windows : WindowOffsets
         Window p of series i has its centre at ``strides[i] * (p - starts[i])``.
     waves : (w, q)
         Waves of the window's width w, each with sum zero.
     floors : (d,) or None
-        Added to the standard deviation of a window's channel, by which its inner products are divided; None: they are
-        not.
+        Inner products are divided by the standard deviation of the window's channel plus this; None: not divided.
 
     Notes
     -----
-    Sums run over the entries that are there and count in proportion, :math:`\frac{w}{\#\text{there}} \sum`. Where
-    fewer than half are there, all is NaN.
+    Sums run over the entries that are not missing, scaled up to all, :math:`\frac{w}{\#\text{known}} \sum`. Where
+    fewer than half are known, the result is NaN.
     """
-    out = np.empty((int(places.starts[-1]), values.shape[1], 1 + waves.shape[1]))
+    out = np.empty((int(windows.starts[-1]), values.shape[1], 1 + waves.shape[1]))
     scaled = floors is not None
-    _describe(np.ascontiguousarray(values), places, waves, np.zeros(0) if floors is None else floors, scaled, out)
+    _describe(np.ascontiguousarray(values), windows, waves, np.zeros(0) if floors is None else floors, scaled, out)
     return out
 
 
 @jit
-def _describe(values, places, waves, floors, scaled, out):
+def _describe(values, windows, waves, floors, scaled, out):
     """Fill out (M, d, 1 + q) window by window."""
     width, count = waves.shape
     window = np.empty(width)
     sums = np.empty(count)
-    for i in range(len(places.strides)):
-        first = places.offsets[i]
-        length = places.offsets[i + 1] - first
-        for p in range(places.starts[i], places.starts[i + 1]):
-            left = places.strides[i] * (p - places.starts[i]) - width // 2
+    for i in range(len(windows.strides)):
+        first = windows.offsets[i]
+        length = windows.offsets[i + 1] - first
+        for p in range(windows.starts[i], windows.starts[i + 1]):
+            left = windows.strides[i] * (p - windows.starts[i]) - width // 2
             for c in range(values.shape[1]):
                 for j in range(width):
-                    t = (left + j) % length if places.circular else min(max(left + j, 0), length - 1)
+                    t = (left + j) % length if windows.circular else min(max(left + j, 0), length - 1)
                     window[j] = values[first + t, c]
                 mean, deviation = _sum_up(window, waves, sums)
                 out[p, c, 0] = mean

@@ -18,7 +18,7 @@ LARGEST_LOG = 709.0  # its exponential is below the largest float64
 class Lattice(NamedTuple):
     """Contexts after k, k + 1, ... symbols: where each level begins, the words, scaled forward values, log scales."""
 
-    places: NDArray[np.int64]
+    offsets: NDArray[np.int64]
     words: NDArray[np.int64]
     alpha: NDArray[np.float64]
     logs: NDArray[np.float64]
@@ -53,16 +53,16 @@ def _forward(start, steps, q, codes, symbols, lattice):
 
     The context (j, r) and the next symbol s lead to the context (r, s): the index of (j, r, s) modulo the next size.
     """
-    places, words, alpha, logs = lattice
+    offsets, words, alpha, logs = lattice
     first, choices = symbols.first, symbols.choices
     contexts, m = steps.shape[1:]
-    k = len(codes) - len(places) + 2
+    k = len(codes) - len(offsets) + 2
     spell(codes, 0, m, np.arange(k), first, choices, words)
-    for j in range(places[1]):
+    for j in range(offsets[1]):
         alpha[j] = start[words[j]]
-    logs[0] = _scale(alpha, places[0], places[1])
-    for level in range(len(places) - 2):
-        low, high, end = places[level], places[level + 1], places[level + 2]
+    logs[0] = _scale(alpha, offsets[0], offsets[1])
+    for level in range(len(offsets) - 2):
+        low, high, end = offsets[level], offsets[level + 1], offsets[level + 2]
         some, many = first[codes[k + level]], first[codes[k + level] + 1]
         if high - low == 1 and many - some == 1:  # all is known
             word = words[low] * m + choices[some]
@@ -88,13 +88,13 @@ def _backward(steps, q, codes, symbols, lattice, weight, raw):
 
     But where all is known and possible, the derivative is simply the sequence's weight by the parameter.
     """
-    places, words, alpha, logs = lattice
+    offsets, words, alpha, logs = lattice
     start_raw, steps_raw = raw
     first, choices = symbols.first, symbols.choices
-    k, whole = len(codes) - len(places) + 2, logs[-1]
-    beta, log_scale, share = np.ones(places[-1]), 0.0, _exp(weight + whole)
-    for level in range(len(places) - 3, -1, -1):
-        table, low, high, end = (q + level) % len(steps), places[level], places[level + 1], places[level + 2]
+    k, whole = len(codes) - len(offsets) + 2, logs[-1]
+    beta, log_scale, share = np.ones(offsets[-1]), 0.0, _exp(weight + whole)
+    for level in range(len(offsets) - 3, -1, -1):
+        table, low, high, end = (q + level) % len(steps), offsets[level], offsets[level + 1], offsets[level + 2]
         some, many = first[codes[k + level]], first[codes[k + level] + 1]
         if high - low == 1 and many - some == 1 and whole > -np.inf:
             word, s = words[low], choices[some]
@@ -112,7 +112,7 @@ def _backward(steps, q, codes, symbols, lattice, weight, raw):
                 following = following + 1 if following + 1 < end else high
         log_scale += _scale(beta, low, high)
     factor = _exp(weight + log_scale)
-    for j in range(places[1]):
+    for j in range(offsets[1]):
         start_raw[words[j]] = min(start_raw[words[j]] + beta[j] * factor, LARGEST)
 
 
@@ -151,24 +151,24 @@ def _codes_of(symbols, i, k):
 @jit
 def _lattice_of(codes, first, k):
     """Return an empty lattice for one sequence."""
-    places = np.zeros(len(codes) - k + 2, np.int64)
-    _place(codes, first, k, places)
-    return Lattice(places, np.empty(places[-1], np.int64), np.empty(places[-1]), np.empty(len(places) - 1))
+    offsets = np.zeros(len(codes) - k + 2, np.int64)
+    _set_offsets(codes, first, k, offsets)
+    return Lattice(offsets, np.empty(offsets[-1], np.int64), np.empty(offsets[-1]), np.empty(len(offsets) - 1))
 
 
 @jit
-def _place(codes, first, k, places):
+def _set_offsets(codes, first, k, offsets):
     """Set where the levels of a lattice begin: the number of words that each window of k symbols may spell."""
     size = 1
     for t in range(k):
         size *= first[codes[t] + 1] - first[codes[t]]
-    places[1] = size
+    offsets[1] = size
     for level in range(len(codes) - k):
         new = first[codes[k + level] + 1] - first[codes[k + level]]
         old = first[codes[level] + 1] - first[codes[level]]
         if new != old:
             size = size * new // old
-        places[level + 2] = places[level + 1] + size
+        offsets[level + 2] = offsets[level + 1] + size
 
 
 @jit
@@ -177,7 +177,7 @@ def lattice_sizes(symbols, k, objects):
     contexts = np.zeros(len(objects), np.int64)
     for which in range(len(objects)):
         codes = _codes_of(symbols, objects[which], k)
-        places = np.zeros(len(codes) - k + 2, np.int64)
-        _place(codes, symbols.first, k, places)
-        contexts[which] = places[-1]
+        offsets = np.zeros(len(codes) - k + 2, np.int64)
+        _set_offsets(codes, symbols.first, k, offsets)
+        contexts[which] = offsets[-1]
     return contexts

@@ -48,13 +48,13 @@ class Tables(NamedTuple):
 
 
 class Symbols(NamedTuple):
-    """Sequences of codes, and what each code may stand for.
+    """Sequences of codes, and the symbols that each code may mean.
 
     Attributes
     ----------
     codes : (N,) int32 of all sequences; codes from m on are ambiguous.
     offsets : (n + 1,), where sequences begin and end.
-    first : (M + 2,), where the members of each code begin in ``choices``; the code M stands for any symbol.
+    first : (M + 2,), where the members of each code begin in ``choices``; the code M means any symbol.
     choices : members of all codes, one after the other.
     """
 
@@ -69,7 +69,7 @@ class ChainGradients(NamedTuple):
 
     Attributes
     ----------
-    log_prob : (n_objects,); -inf for impossible objects, whose rows below mean nothing.
+    log_prob : (n_objects,); -inf for impossible objects, whose rows below are undefined.
     phases : (G, S).
     start : (G, S, C).
     steps : (G, Q, C, m).
@@ -133,7 +133,7 @@ def sum_phases(joint: Floats) -> Floats:
 
 
 def is_ambiguous(tables: Tables, symbols: Symbols) -> NDArray[np.bool_]:
-    """Say for each sequence whether it has symbols to be summed out: ambiguous ones, or fewer than k."""
+    """Return for each sequence whether it has symbols to be summed out: ambiguous ones, or fewer than k."""
     highest = np.maximum.reduceat(symbols.codes, symbols.offsets[:-1])
     return (highest >= tables.steps.shape[3]) | (np.diff(symbols.offsets) < tables.order)
 

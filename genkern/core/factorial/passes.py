@@ -4,10 +4,10 @@ With u the indicators of all chains' states, K = K_1 + ... + K_C entries of whic
 
 .. math:: \log b_t(u) = \mathrm{constant}_t + h_t^T u - \tfrac12 u^T G_{p(t)} u ,
 
-which is what a Gaussian whose mean is a sum over chains gives, whatever entries of the observation are missing.
-Messages live on the S = K_1 ... K_C joint states, transitions are applied chain by chain: O(S (K_1 + ... + K_C)) a step
-(Ghahramani & Jordan 1997, appendix B). The recursion is scaled; an object that leaves the range of float64 is redone
-in logarithms. An object's result depends on nothing but the object and its parameters, to the last bit.
+the form of a Gaussian whose mean is a sum over chains, whichever entries of the observation are missing. Messages are
+vectors over the S = K_1 ... K_C joint states, transitions are applied chain by chain: O(S (K_1 + ... + K_C)) a step
+(Ghahramani & Jordan 1997, appendix B). The recursion is scaled; an object that leaves the range of float64 is
+recomputed in logarithms. An object's result depends only on the object and its parameters, to the last bit.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def viterbi(chains: JointChains, evidence: QuadraticForms, offsets: Ints) -> tup
 def _run(
     chains: JointChains, evidence: QuadraticForms, offsets: Ints, segment: Ints, by_position: bool, out: JointGradients
 ) -> None:
-    """Fill out by the scaled pass, and what is lost there, with log P = nan, in logarithms."""
+    """Fill out by the scaled pass, and objects with log P = nan in logarithms."""
     length, states = int(np.diff(offsets).max()), int(np.prod(chains.sizes))
     kept = length if len(out.start) else 2
     pairs = max(int(np.max(chains.sizes)) ** 2, evidence.linear.shape[1])
@@ -184,13 +184,13 @@ def _advance(problem, p, alpha, stages, last):
     """Fill stages[1:last + 1] with alpha (S,) after the transitions of the first chains."""
     for s in range(len(alpha)):
         stages[0, s] = alpha[s]
-    left, place = 1, 0
+    left, offset = 1, 0
     for c in range(last):
         k = problem.sizes[c]
         right = len(alpha) // (left * k)
-        matrix = problem.steps[p, place : place + k * k]
+        matrix = problem.steps[p, offset : offset + k * k]
         transfer(stages[c], stages[c + 1], matrix, left, k, right, problem.logs)
-        left, place = left * k, place + k * k
+        left, offset = left * k, offset + k * k
 
 
 @kernel
@@ -258,7 +258,7 @@ def _forward(problem, i, space):
 def _weigh(t, logs, space, beta, gamma):
     """Fill gamma (S,) with alpha * beta, then beta, in place, with itself times evidence over mass; return its top.
 
-    In logarithms gamma is divided by its sum, and beta by the same: it is one but for what large numbers round.
+    In logarithms gamma is divided by its sum, and beta by the same: the sum is one except for rounding.
     """
     top, drift = -np.inf, 0.0
     for s in range(len(beta)):
@@ -298,24 +298,24 @@ def _backward(problem, i, space, segment, by_position, out):
             break
         _advance(problem, p, space.alpha[t - 1], space.stages, chains - 1)
         slot = first + t if by_position else i
-        left, place = states, width
+        left, offset = states, width
         for c in range(chains - 1, -1, -1):
             k = problem.sizes[c]
-            right, left, place = states // left, left // k, place - k * k
-            to, pair = out.steps[slot, place : place + k * k], space.pair[: k * k]
+            right, left, offset = states // left, left // k, offset - k * k
+            to, pair = out.steps[slot, offset : offset + k * k], space.pair[: k * k]
             contract(space.stages[c], beta, left, k, right, logs, pair if logs else to)
             if logs:
-                add_normalised(pair, problem.steps[p, place : place + k * k], to)
-            transfer(beta, other, problem.turned[p, place : place + k * k], left, k, right, logs)
+                add_normalised(pair, problem.steps[p, offset : offset + k * k], to)
+            transfer(beta, other, problem.turned[p, offset : offset + k * k], left, k, right, logs)
             beta, other = other, beta
-    pair, place = space.pair, 0
+    pair, offset = space.pair, 0
     contract_start(problem.start[p], problem.sizes, beta, gamma, logs, pair if logs else out.start[i])
     for k in problem.sizes:
         if logs:
             add_normalised(
-                pair[place : place + k], problem.start[p, place : place + k], out.start[i, place : place + k]
+                pair[offset : offset + k], problem.start[p, offset : offset + k], out.start[i, offset : offset + k]
             )
-        place += k
+        offset += k
     return True
 
 
@@ -360,7 +360,7 @@ def _viterbi(problem, path, best):
         for t in range(length):
             if t == 0:
                 spread(problem.start[p], problem.sizes, True, scores)
-            left, place = 1, 0
+            left, offset = 1, 0
             for c in range(chains if t else 0):
                 k = problem.sizes[c]
                 right = states // (left * k)
@@ -368,18 +368,18 @@ def _viterbi(problem, path, best):
                     j = s // right % k
                     following[s] = -np.inf
                     for origin in range(k):
-                        step = problem.steps[p, place + origin * k + j]
+                        step = problem.steps[p, offset + origin * k + j]
                         value = scores[s + (origin - j) * right] + step
                         if value > following[s]:
                             following[s] = value
                             choices[t, c, s] = origin
                 scores, following = following, scores
-                left, place = left * k, place + k * k
+                left, offset = left * k, offset + k * k
             fill_static(problem.evidence.quadratic[problem.evidence.pattern[first + t]], problem.sizes, static)
             spread(problem.evidence.linear[first + t], problem.sizes, True, row)
             for s in range(states):
                 scores[s] += row[s] + static[s]
-            # Numbers of order one tell paths apart better than large ones.
+            # Paths are compared by numbers of order one, which round less than large ones.
             top = scores.max()
             shift += top + problem.evidence.constant[first + t]
             if top > -np.inf:

@@ -1,4 +1,4 @@
-"""Steps of the passes over a product of hidden chains: what is done to one vector over all joint states.
+"""Steps of the passes over a product of hidden chains: operations on one vector over all joint states.
 
 A vector over the S joint states is the flattened tensor (K_1, ..., K_C), the last chain running fastest; ``left`` and
 ``right`` are the products of the sizes before and after a chain. With ``logs`` vectors hold logarithms.
@@ -21,7 +21,7 @@ def fill_static(quadratic, sizes, out):
     """Fill out (S,) with -u^T G u / 2 for the indicators u of every joint state; G is (K, K)."""
     for s in range(len(out)):
         out[s] = 0.0
-    left, place = 1, 0
+    left, offset = 1, 0
     for c in range(len(sizes)):
         k = sizes[c]
         right = len(out) // (left * k)
@@ -31,26 +31,26 @@ def fill_static(quadratic, sizes, out):
             between = left // (before * n)
             for row in range(before * n * between * k):
                 a, b = row % k, row // (k * between) % n
-                value = quadratic[place + a, other + b] if e < c else 0.5 * quadratic[place + a, place + a]
+                value = quadratic[offset + a, other + b] if e < c else 0.5 * quadratic[offset + a, offset + a]
                 for r in range(right):
                     out[row * right + r] -= value
             before, other = before * n, other + n
-        left, place = left * k, place + k
+        left, offset = left * k, offset + k
 
 
 @kernel
 def spread(parts, sizes, logs, out):
     """Fill out (S,) with the sum (logs) or product over chains of parts (K,), each taken at the chain's state."""
     out[0] = 0.0 if logs else 1.0
-    count, place = 1, 0
+    count, offset = 1, 0
     for c in range(len(sizes)):
         k = sizes[c]
-        for block in range(count - 1, -1, -1):
-            base = out[block]
+        for outer in range(count - 1, -1, -1):
+            base = out[outer]
             for j in range(k - 1, -1, -1):
-                out[block * k + j] = base + parts[place + j] if logs else base * parts[place + j]
+                out[outer * k + j] = base + parts[offset + j] if logs else base * parts[offset + j]
         count *= k
-        place += k
+        offset += k
 
 
 @kernel
@@ -59,8 +59,8 @@ def transfer(source, target, matrix, left, k, right, logs):
     if logs:
         _transfer_logs(source, target, matrix, left, k, right)
         return
-    for block in range(left):
-        base = block * k * right
+    for outer in range(left):
+        base = outer * k * right
         if right == 1:  # the last chain: its states lie side by side
             for j in range(k):
                 target[base + j] = source[base] * matrix[j]
@@ -82,8 +82,8 @@ def transfer(source, target, matrix, left, k, right, logs):
 @kernel
 def _transfer_logs(source, target, matrix, left, k, right):
     """Do the same to logarithms."""
-    for block in range(left):
-        base = block * k * right
+    for outer in range(left):
+        base = outer * k * right
         for j in range(k):
             for r in range(right):
                 top, total = -np.inf, 0.0
@@ -99,16 +99,16 @@ def _transfer_logs(source, target, matrix, left, k, right):
 @kernel
 def contract(past, future, left, k, right, logs, out):
     """Add to out (flat k * k) the sums over all other axes of past[.., i, ..] * future[.., j, ..]."""
-    for block in range(left):
+    for outer in range(left):
         for i in range(k):
-            a = (block * k + i) * right
+            a = (outer * k + i) * right
             if right == 1 and not logs:
                 value = past[a]
                 for j in range(k):
-                    out[i * k + j] += value * future[block * k + j]
+                    out[i * k + j] += value * future[outer * k + j]
                 continue
             for j in range(k):
-                b, total = (block * k + j) * right, 0.0
+                b, total = (outer * k + j) * right, 0.0
                 for r in range(right):
                     if logs:
                         total += np.exp(past[a + r] + future[b + r])  # may overflow
@@ -123,28 +123,28 @@ def contract_start(start, sizes, future, before, logs, out):
 
     ``future`` (S,) and ``before`` (S,) are overwritten.
     """
-    chains, place, count = len(sizes), len(start), len(future)
+    chains, offset, count = len(sizes), len(start), len(future)
     for c in range(chains - 1, -1, -1):
         k = sizes[c]
-        place, count = place - k, count // k
+        offset, count = offset - k, count // k
         spread(start, sizes[:c], logs, before)
-        for block in range(count):
+        for outer in range(count):
             top, total = -np.inf, 0.0
             for j in range(k):
-                value = future[block * k + j]
+                value = future[outer * k + j]
                 if logs:
-                    out[place + j] = min(out[place + j] + np.exp(before[block] + value), HIGHEST)
-                    top = max(top, start[place + j] + value)
+                    out[offset + j] = min(out[offset + j] + np.exp(before[outer] + value), HIGHEST)
+                    top = max(top, start[offset + j] + value)
                 else:
-                    out[place + j] += before[block] * value
-                    total += start[place + j] * value
+                    out[offset + j] += before[outer] * value
+                    total += start[offset + j] * value
             if logs and top > -np.inf:
                 for j in range(k):
-                    total += math.exp(start[place + j] + future[block * k + j] - top)
+                    total += math.exp(start[offset + j] + future[outer * k + j] - top)
             if logs:
-                future[block] = top + math.log(total) if total > 0.0 else -np.inf
+                future[outer] = top + math.log(total) if total > 0.0 else -np.inf
             else:
-                future[block] = total
+                future[outer] = total
 
 
 @kernel
@@ -165,7 +165,7 @@ def fold(gamma, sizes, marginal, pairs):
 
     ``gamma`` is overwritten: chain after chain is summed out, so that all pairs cost little more than one sweep each.
     """
-    chains, place, count = len(sizes), 0, len(gamma)
+    chains, offset, count = len(sizes), 0, len(gamma)
     for c in range(chains):
         k = sizes[c]
         rest = count // k
@@ -173,26 +173,26 @@ def fold(gamma, sizes, marginal, pairs):
             total = 0.0
             for r in range(rest):
                 total += gamma[a * rest + r]
-            marginal[place + a] = total
-            pairs[place + a, place + a] += total
-        other, right = place + k, rest
+            marginal[offset + a] = total
+            pairs[offset + a, offset + a] += total
+        other, right = offset + k, rest
         for e in range(c + 1, chains):
             n = sizes[e]
             right //= n
             for a in range(k):
                 for b in range(n):
                     total = 0.0
-                    for block in range(rest // (n * right)):
-                        base = a * rest + (block * n + b) * right
+                    for outer in range(rest // (n * right)):
+                        base = a * rest + (outer * n + b) * right
                         for r in range(right):
                             total += gamma[base + r]
-                    pairs[place + a, other + b] += total
-                    pairs[other + b, place + a] += total
+                    pairs[offset + a, other + b] += total
+                    pairs[other + b, offset + a] += total
             other += n
         for a in range(1, k):
             for r in range(rest):
                 gamma[r] += gamma[a * rest + r]
-        place, count = place + k, rest
+        offset, count = offset + k, rest
 
 
 def project(points: Floats, which: Ints, matrices: Floats) -> Floats:

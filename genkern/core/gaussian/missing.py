@@ -84,7 +84,7 @@ def add_full(normals, p, values, t, weights, out, g):
 
 @jit
 def _is_incomplete(values, t):
-    """Say whether any entry of point t is missing."""
+    """Return whether any entry of point t is missing."""
     missing = False
     for j in range(values.shape[1]):
         missing |= np.isnan(values[t, j])

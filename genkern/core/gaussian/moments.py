@@ -1,6 +1,6 @@
 """Weighted moments of many points under many Gaussians, centred at the means, by chunks of each object.
 
-See ``gaussian``, whose buffers serve here; points with missing entries are added one by one (``gaussian.missing``).
+The buffers are those of ``gaussian.passes``; points with missing entries are added one by one (``gaussian.missing``).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def moments_diagonal(normals, values, offsets, weights, out, work):
 
 @kernel
 def _is_complete(values, first, count):
-    """Say whether no entry of some rows (of at least eight numbers in all) is missing."""
+    """Return whether no entry of some rows (of at least eight numbers in all) is missing."""
     width = values.shape[1]
     sums, end = zero(), (first + count) * width
     for at in range(first * width, end, W):
@@ -83,7 +83,7 @@ def _moments_of_rows(normals, p, values, span, weights, out, g, work):
         start = min(left, d - W)  # the last eight overlap those before, which are not added again
         for t in range(count):
             store(near, t * W, load(values, (first + t) * d + start))
-        store(near, count * W, zero())  # what makes an odd number of rows even, with no weight
+        store(near, count * W, zero())  # a row of weight zero that makes the number of rows even
         k = 0
         while PAIRED and k + 1 < n:
             one, other = _sums_of_two(normals.mean, (p * n + k) * d + start, d, near, count, work, k)
@@ -126,9 +126,9 @@ def _sums_of_two(mean, at, d, near, count, work, k):
 
 
 @inlined
-def _add_sums(out, place, start, left, near, spare, sums):
-    """Add the sums of eight entries from ``start`` on to a member's moments, those before ``left`` being there."""
-    (g, k), d = place, out.first.shape[2]
+def _add_sums(out, indices, start, left, near, spare, sums):
+    """Add the sums of eight entries from ``start`` on to a member's moments, except those before ``left``."""
+    (g, k), d = indices, out.first.shape[2]
     to = (g * out.first.shape[1] + k) * d + start
     first, second = sums
     if start == left:
@@ -143,10 +143,10 @@ def _add_sums(out, place, start, left, near, spare, sums):
 
 
 @kernel
-def _add_squares(normals, member, j, count, work, out, place):
+def _add_squares(normals, member, j, count, work, out, indices):
     """Add the moments of entries j and j + 1 (if there is one) under a member: two chains of additions at once."""
     d, points = len(work.points), work.points
-    other, (g, k) = min(j + 1, d - 1), place
+    other, (g, k) = min(j + 1, d - 1), indices
     m, q = broadcast(element(normals.mean, member * d + j)), broadcast(element(normals.mean, member * d + other))
     a, b, c, e = zero(), zero(), zero(), zero()
     for t in range(0, count, W):

@@ -32,15 +32,15 @@ class GaussianLanes(NamedTuple):
 
 
 def lanes_of(mean: Floats, cov: Floats) -> GaussianLanes:
-    """Return the layout of means (n, d) and covariances (n, d, d); the last block is filled up with its last member."""
+    """Return the layout of means (n, d) and covariances (n, d, d); the last group is filled up with its last member."""
     n, d = mean.shape
-    blocks = -(-n // W)
-    order = np.minimum(np.arange(blocks * W), n - 1)
+    groups = -(-n // W)
+    order = np.minimum(np.arange(groups * W), n - 1)
     rows, columns = np.tril_indices(d)
     triangles = cov[order][:, rows, columns]
     return GaussianLanes(
-        np.ascontiguousarray(mean[order].reshape(blocks, W, d).transpose(0, 2, 1)),
-        np.ascontiguousarray(triangles.reshape(blocks, W, -1).transpose(0, 2, 1)),
+        np.ascontiguousarray(mean[order].reshape(groups, W, d).transpose(0, 2, 1)),
+        np.ascontiguousarray(triangles.reshape(groups, W, -1).transpose(0, 2, 1)),
     )
 
 
@@ -59,34 +59,34 @@ def pair_terms(mean: Floats, cov: Floats, right: GaussianLanes, ridge: float, sc
 @jit
 def _pair_terms(mean, triangles, right, spread, buffer, out):
     """Fill both tables, eight pairs at a time."""
-    blocks, d, _ = right.mean.shape
+    groups, d, _ = right.mean.shape
     log_det, square = out
     end = (2 * (d + 1) * d + d) * W  # where the results of eight pairs are left
     for i in range(len(mean)):
-        for block in range(blocks):
-            _enter(mean[i], triangles[i], right, block, spread, buffer)
+        for group in range(groups):
+            _enter(mean[i], triangles[i], right, group, spread, buffer)
             _factorise(buffer, d)
             for lane in range(W):
-                j, regular = block * W + lane, buffer[end + 2 * W + lane] > 0.0
+                j, regular = group * W + lane, buffer[end + 2 * W + lane] > 0.0
                 mantissa, power = buffer[end + lane], buffer[end + W + lane]
                 log_det[i, j] = math.log(mantissa) + power * LOG_2 if regular else np.nan
-            store(square, i * blocks * W + block * W, load(buffer, (2 * (d + 1) * d) * W))
+            store(square, i * groups * W + group * W, load(buffer, (2 * (d + 1) * d) * W))
 
 
 @kernel
-def _enter(mean, triangle, right, block, spread, buffer):
+def _enter(mean, triangle, right, group, spread, buffer):
     """Write V, (d + 1, d), whose last row is the difference of the means, into the buffer."""
     ridge, scale = spread
     d = len(mean)
     size = len(triangle)
-    place = 0
+    offset = 0
     for i in range(d):
         for j in range(i + 1):
-            own = broadcast(triangle[place]) + load(right.cov, (block * size + place) * W)
+            own = broadcast(triangle[offset]) + load(right.cov, (group * size + offset) * W)
             value = broadcast(scale) * own
             store(buffer, (i * d + j) * W, value + broadcast(ridge) if i == j else value)
-            place += 1
-        gap = broadcast(mean[i]) - load(right.mean, (block * d + i) * W)
+            offset += 1
+        gap = broadcast(mean[i]) - load(right.mean, (group * d + i) * W)
         store(buffer, (d * d + i) * W, gap)
 
 

@@ -3,8 +3,8 @@
 P = 1: all points share one row of n Gaussians; P = n_objects: the points of object i belong to row i.
 NaN marks a missing entry. Statistics are centred at the means, so that nothing is lost to cancellation.
 
-Points are taken in chunks and turned into columns, eight points to a vector. A lane does what it does whatever the
-other lanes hold, and points with missing entries are redone one by one (``gaussian.missing``).
+Points are taken in chunks and turned into columns, eight points to a vector. The result of a lane does not depend
+on the other lanes; points with missing entries are recomputed one by one (``gaussian.missing``).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Moments(NamedTuple):
 
 
 class Forms(NamedTuple):
-    """What densities need of Gaussians: log normalisers (P, n), and what makes a deviation white.
+    """Gaussians as densities need them: log normalisers (P, n), and factors that whiten a deviation.
 
     ``scale`` holds precisions (P, n, d), or Cholesky factors (P, n, d, d) with negated off-diagonal entries and
     inverted diagonal ones.
@@ -54,7 +54,7 @@ class Forms(NamedTuple):
 
 
 class GaussianWorkspace(NamedTuple):
-    """Columns of a chunk: its points (d, PITCH), what belongs to n Gaussians (n, PITCH), and deviations."""
+    """Columns of a chunk: its points (d, PITCH), results for n Gaussians (n, PITCH), and deviations."""
 
     points: Floats
     members: Floats
@@ -228,7 +228,7 @@ def _log_density_full(forms, values, offsets, out, work):
 
 @kernel
 def _squares_full(forms, member, t, work, k):
-    """Fill 32 numbers of row k of work.members by forward substitution; what lies beyond the points means nothing."""
+    """Fill 32 numbers of row k of work.members by forward substitution; those beyond the points are undefined."""
     mean, scale, points, white, d = forms.normals.mean, forms.scale, work.points, work.gaps, len(work.points)
     a, b, c, e = zero(), zero(), zero(), zero()
     for row in range(d):

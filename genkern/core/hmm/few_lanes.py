@@ -1,6 +1,6 @@
-"""What passes for at most four states bring into the lanes of a block: own chains, and few symbols as masks.
+"""Filling the lanes of a group for at most four states: own chains, and few symbols as masks.
 
-A lane is a sequence, as in ``hmm.lanes``. The masks lie among the integers of a block, a byte for each step.
+A lane is a sequence, as in ``hmm.lanes``. The masks lie in the integer buffer of a group, a byte for each step.
 """
 
 from __future__ import annotations
@@ -15,65 +15,67 @@ from genkern.core.simd.vectors import W, element, store
 
 QUAD = 4
 LINE = QUAD * W  # doubles of one step
-FEW = 4  # symbols of which a lane can choose by itself
+FEW = 4  # most symbols whose factors a lane selects by masks
 BYTES = 8  # of an integer: the masks of eight steps
 FIRST_MASK = ROWS * BYTES
-ENDING = LAST_ROW + 1  # a place among the integers of a block: the mask of the lanes that end at a step
+ENDING = LAST_ROW + 1  # offset into the integers of a group: the mask of the lanes that end at a step
 
 
 def is_few(symbols: int) -> bool:
-    """Say whether there are symbols, and so few that each lane chooses its factors by itself."""
+    """Return whether there are symbols, and so few that each lane selects its factors by masks."""
     return 2 <= symbols <= FEW
 
 
 @kernel
-def bring_factors(problem, block, at, m, ints):
-    """Bring the factors of all symbols (4, 4, 8) into the lanes."""
-    own, symbols = len(problem.start) > 1, at.few
+def bring_factors(problem, group, layout, buffer, ints):
+    """Copy the factors of all symbols (4, 4, 8) into the lanes."""
+    own, symbols = len(problem.start) > 1, layout.few
     if own:
         for s in range(symbols):
-            _bring_row(problem.table, symbols * at.n, s * at.n, at.n, m, at.symbols + s * LINE, ints)
-    elif block == 0:
+            _bring_row(
+                problem.table, symbols * layout.n, s * layout.n, layout.n, buffer, layout.symbols + s * LINE, ints
+            )
+    elif group == 0:
         for s in range(symbols):
-            for k in range(at.n):
+            for k in range(layout.n):
                 for lane in range(W):
-                    m[at.symbols + s * LINE + k * W + lane] = problem.table[s, k]
+                    buffer[layout.symbols + s * LINE + k * W + lane] = problem.table[s, k]
 
 
 @kernel
-def bring(problem, block, at, m, ints):
-    """Bring the chains of a block into its lanes."""
+def bring(problem, group, layout, buffer, ints):
+    """Copy the chains of a group into its lanes."""
     if len(problem.start) > 1:
-        _bring_chains(problem, at, m, ints)
+        _bring_chains(problem, layout, buffer, ints)
     else:
-        parameters(problem, block, at, m, ints)
+        parameters(problem, group, layout, buffer, ints)
 
 
 @kernel
-def _bring_chains(problem, at, m, ints):
-    """Bring own chains into the lanes, like ``hmm_lanes.parameters``; empty lanes start with no mass."""
-    n = at.n
-    _bring_row(problem.start, n, 0, n, m, at.start, ints)
-    _bring_row(problem.end, n, 0, n, m, at.end, ints)
+def _bring_chains(problem, layout, buffer, ints):
+    """Copy own chains into the lanes, as ``hmm.lanes.parameters`` does; empty lanes start with no mass."""
+    n = layout.n
+    _bring_row(problem.start, n, 0, n, buffer, layout.start, ints)
+    _bring_row(problem.end, n, 0, n, buffer, layout.end, ints)
     for k in range(n):
-        _bring_row(problem.transitions, n * n, k * n, n, m, at.A + k * LINE, ints)
+        _bring_row(problem.transitions, n * n, k * n, n, buffer, layout.A + k * LINE, ints)
     for lane in range(W):
         if ints[LENGTH + lane] == 0:
             for k in range(n):
-                m[at.start + k * W + lane] = 0.0
+                buffer[layout.start + k * W + lane] = 0.0
 
 
 @kernel
-def _bring_row(a, size, first, n, m, to, ints):
+def _bring_row(a, size, first, n, buffer, to, ints):
     """Turn n of the ``size`` numbers of each lane's object, from ``first`` on, into lane vectors."""
     last = 0
     for lane in range(W):
         last = max(last, ints[OBJECT + lane])
     if last * size + first + QUAD > a.size:
-        # Four at once would leave the array.
+        # Reading four at once would go beyond the end of the array.
         for lane in range(W):
             for k in range(n):
-                m[to + k * W + lane] = element(a, ints[OBJECT + lane] * size + first + k)
+                buffer[to + k * W + lane] = element(a, ints[OBJECT + lane] * size + first + k)
         return
     # Four numbers fill half a vector; those of lanes 4..7 take the other half.
     v0, v1, v2, v3 = transpose_halves(
@@ -82,13 +84,13 @@ def _bring_row(a, size, first, n, m, to, ints):
         _two_objects(a, size, first, ints, 2),
         _two_objects(a, size, first, ints, 3),
     )
-    store(m, to, v0)
+    store(buffer, to, v0)
     if n > 1:
-        store(m, to + W, v1)
+        store(buffer, to + W, v1)
     if n > 2:
-        store(m, to + 2 * W, v2)
+        store(buffer, to + 2 * W, v2)
     if n > 3:
-        store(m, to + 3 * W, v3)
+        store(buffer, to + 3 * W, v3)
 
 
 @inlined
@@ -99,10 +101,10 @@ def _two_objects(a, size, first, ints, lane):
 
 
 @kernel
-def bring_masks(problem, at, ints):
+def bring_masks(problem, layout, ints):
     """Set masks (symbols, steps), a byte each, of the lanes that observe a symbol at a step.
 
-    What lies behind a sequence has no mass, so that its masks may be those of the next one.
+    Steps after the end of a sequence have no mass, so that their masks may be those of the next sequence.
     """
     longest, last = ints[LENGTH + W - 1], 0
     for lane in range(W):
@@ -111,13 +113,13 @@ def bring_masks(problem, at, ints):
     for t in range(0, longest, W):
         to = ROWS + t // W
         low = _transposed(_bits(problem, ints, t, 0, safe))
-        if at.few > 2:
+        if layout.few > 2:
             high = _transposed(_bits(problem, ints, t, 1, safe))
             ints[to] = np.int64(~(low | high))
-            ints[to + 2 * at.masks] = np.int64(high & ~low)
-            ints[to + 3 * at.masks] = np.int64(high & low)
+            ints[to + 2 * layout.masks] = np.int64(high & ~low)
+            ints[to + 3 * layout.masks] = np.int64(high & low)
             low = low & ~high
-        ints[to + at.masks] = np.int64(low)  # of two symbols, the mask of the second says all
+        ints[to + layout.masks] = np.int64(low)  # with two symbols, the mask of the second is enough
 
 
 @inlined
@@ -136,7 +138,7 @@ def _bits(problem, ints, t, bit, safe):
 
 @inlined
 def _transposed(x):
-    """Return the transpose of a matrix (8, 8) of bits: off-diagonal blocks of growing size change places."""
+    """Return the transpose of a matrix (8, 8) of bits: off-diagonal blocks of growing size are exchanged."""
     t = (x ^ (x >> np.uint64(7))) & np.uint64(0x00AA00AA00AA00AA)
     x = x ^ t ^ (t << np.uint64(7))
     t = (x ^ (x >> np.uint64(14))) & np.uint64(0x0000CCCC0000CCCC)

@@ -1,7 +1,6 @@
-"""What the past says of hidden states, and paths drawn given all observations: forward filtering, backward sampling.
+"""Filtered posteriors of hidden states, and paths drawn given all observations: forward filtering, backward sampling.
 
-Scaled messages serve as long as they are in range (``hmm.reference``), long logarithms (``hmm.logarithms``) for all
-others.
+Messages are scaled (``hmm.reference``), or long logarithms (``hmm.logarithms``) for objects that leave the range.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ def filtered(chains: Chains, evidence: Evidence, offsets: Ints) -> tuple[Floats,
 def sample_paths(
     chains: Chains, evidence: Evidence, offsets: Ints, numbers: Floats
 ) -> tuple[NDArray[np.int32], Floats]:
-    """Return paths (N, S) of states given each sequence, made of uniform numbers (N, S), and log P (n_objects,).
+    """Return paths (N, S) of states given each sequence, drawn by uniform numbers (N, S), and log P (n_objects,).
 
-    Paths of an impossible object, with log P = -inf, mean nothing.
+    Paths of an impossible object, with log P = -inf, are undefined.
     """
     problem = as_problem(chains, evidence, offsets)
     paths, log_prob = np.zeros(numbers.shape, np.int32), np.empty(len(problem.offsets) - 1)
@@ -95,7 +94,7 @@ def _log_filter(problem, i, logs):
 
 @jit
 def _shares(logs, others, shares):
-    """Fill shares (n,) with what sums to one of long log masses (n, 2) times exp of others (n,)."""
+    """Fill shares (n,), of sum one, in proportion to exp(logs + others), long logs (n, 2) and doubles (n,)."""
     top, total = long_masses(logs, others)
     for k in range(len(logs)):
         shares[k] = np.exp(long_minus((logs[k, 0], logs[k, 1]), top)[0] + others[k] - total)

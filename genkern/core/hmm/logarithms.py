@@ -1,8 +1,8 @@
-"""Passes over one sequence in logarithms: slow, but nothing can leave their range.
+"""Passes over one sequence in logarithms: slow, but they neither underflow nor overflow.
 
-They serve the few sequences whose scaled numbers vanish or overflow although log P is finite. Such logarithms may be
-of any size, and posteriors are made of their differences: so they are long ones (``logs``), pairs of doubles in the
-last axis of arrays, and what must sum to one is divided by its own sum. ``shift`` cancels from all derivatives and
+They are for the few sequences whose scaled numbers underflow or overflow although log P is finite. Such logarithms may
+be of any size, and posteriors are computed from their differences: so they are long ones (``logs``), pairs of doubles
+in the last axis of arrays, and probabilities are divided by their sum. ``shift`` cancels from all derivatives and
 posteriors, and enters only log P.
 """
 
@@ -153,16 +153,16 @@ def add_gradients(problem, i, slot, stride, out):
     backward(problem, i, beta)
     A, before = np.log(problem.transitions[chain]).ravel(), np.empty((n, 2))
     for t in range(last - first):
-        row, place, target = row_of(problem, i, first + t), slot + t * stride, first + t
+        row, here, target = row_of(problem, i, first + t), slot + t * stride, first + t
         if len(problem.codes):
-            target = place * symbols + problem.codes[first + t]
+            target = here * symbols + problem.codes[first + t]
         b = log_factors(problem, row)
         alpha, weighted = plus(pred[t], b), plus(beta[t], b)
         add_emissions(pred[t], b, beta[t], problem.table[row], out.emissions[target])
         if t == 0:
-            add_derivatives(weighted, np.log(problem.start[chain]), out.start[place])
+            add_derivatives(weighted, np.log(problem.start[chain]), out.start[here])
         else:
-            add_derivatives(log_pairs(before, weighted), A, out.transitions[place].ravel())
+            add_derivatives(log_pairs(before, weighted), A, out.transitions[here].ravel())
         before = alpha
     add_derivatives(before, np.log(problem.end[chain]), out.end[slot + (last - first - 1) * stride])
     return log_prob

@@ -1,8 +1,8 @@
 """Passes over many hidden Markov sequences: log probabilities, derivatives, posteriors, best paths.
 
-Objects lie one behind another; object i holds the positions ``offsets[i]`` to ``offsets[i + 1]``. The fast layouts
-work in scaled arithmetic; what leaves its range is redone by the reference passes, and what leaves theirs in
-logarithms. An object's result depends on nothing but the object and its parameters, to the last bit.
+Objects are concatenated; object i holds the positions ``offsets[i]`` to ``offsets[i + 1]``. The fast layouts
+use scaled arithmetic; objects that leave its range are recomputed by the reference passes, and those that leave theirs
+in logarithms. An object's result depends only on the object and its parameters, to the last bit.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from genkern.core.hmm import block_rows as hmm_block_rows
-from genkern.core.hmm import blocks as hmm_blocks
 from genkern.core.hmm import eights as hmm_eights
 from genkern.core.hmm import few as hmm_few
+from genkern.core.hmm import group_rows as hmm_group_rows
+from genkern.core.hmm import groups as hmm_groups
 from genkern.core.hmm import lanes as hmm_lanes
 from genkern.core.hmm import logarithms as hmm_log
 from genkern.core.hmm import plan as hmm_plan
@@ -55,12 +55,12 @@ __all__ = [
 
 WORTH_THREADS = 1 << 22  # positions times squared states below which starting threads costs more than they save
 
-# How each layout arranges its buffers.
-ARRANGE: dict[str, Callable[..., Any]] = {
-    hmm_plan.QUADS: hmm_quads.quads_of,
-    hmm_plan.LANES: hmm_lanes.lanes_of,
-    hmm_plan.BLOCKS: hmm_block_rows.blocks_of,
-    hmm_plan.SINGLE: hmm_single.single_of,
+# The function of each layout that returns sizes and offsets, and how many doubles and integers its buffers have.
+LAYOUTS: dict[str, Callable[..., Any]] = {
+    hmm_plan.QUADS: hmm_quads.quad_layout,
+    hmm_plan.LANES: hmm_lanes.lane_layout,
+    hmm_plan.GROUPS: hmm_group_rows.group_layout,
+    hmm_plan.SINGLE: hmm_single.single_layout,
 }
 
 
@@ -79,8 +79,8 @@ def log_prob(
     n_jobs : int or None
         Threads; None means 1, -1 all cores. The result does not depend on it.
     own : bool or None
-        Whether the chains belong to the objects, one each. It need only be said for a single object, where the
-        shapes do not tell: the result of one alone then equals, to the last bit, its result in company.
+        Whether the chains belong to the objects, one each. Needed only for a single object, where the shapes do
+        not tell: its result then equals, to the last bit, its result among other objects.
     """
     problem = as_problem(chains, evidence, offsets)
     out = empty_gradients(problem, 0, 0)
@@ -116,14 +116,14 @@ def gradients(
     problem = as_problem(chains, evidence, offsets)
     n, symbols, objects = problem.start.shape[1], n_symbols(problem), len(problem.offsets) - 1
     plan = hmm_plan.plan(problem.offsets, n, _is_own(problem, own), n * (n + symbols + 2))
-    groups = plan.n_chunks if totals else objects
+    n_slots = plan.n_chunks if totals else objects
     slots = plan.chunk_of if totals else np.arange(objects)
-    out = empty_gradients(problem, groups, hmm_plan.width(plan, n, symbols))
+    out = empty_gradients(problem, n_slots, hmm_plan.width(plan, n, symbols))
     _run(problem, plan, slots, out, n_jobs, derivatives=True)
     _redo(problem, slots, out, totals)
     emissions = out.emissions[:, :n]
     if symbols:
-        emissions = emissions.reshape(groups, symbols, n)
+        emissions = emissions.reshape(n_slots, symbols, n)
         emissions = _total(emissions) if totals else emissions
     if totals:
         start, transitions, end = map(_total, out[1:4])
@@ -151,7 +151,7 @@ def marginals(chains: Chains, evidence: Evidence, offsets: Ints, pairs: bool = F
 def viterbi(chains: Chains, evidence: Evidence, offsets: Ints) -> tuple[NDArray[np.int32], Floats]:
     """Return the most probable path (N,) and its joint log probability with each sequence (n_objects,).
 
-    Ties go to the lower state. The path of an impossible object, with log probability -inf, means nothing.
+    Ties go to the lower state. The path of an impossible object, with log probability -inf, is undefined.
     """
     problem = as_problem(chains, evidence, offsets)
     path = np.empty(int(problem.offsets[-1]), np.int32)
@@ -166,21 +166,21 @@ def dead_position(chains: Chains, evidence: Evidence, offsets: Ints, i: int) -> 
     return int(hmm_viterbi.first_dead(as_problem(chains, evidence, offsets), i))
 
 
-def _total(block: Floats) -> Floats:
-    """Return the sum over the first axis, kept; at most the largest number, as derivatives by zeros may be beyond."""
+def _total(slots: Floats) -> Floats:
+    """Return the sum over the first axis, kept; at most the largest float64, as derivatives by zeros may overflow."""
     with np.errstate(over="ignore"):
-        return np.minimum(block.sum(axis=0, keepdims=True), np.finfo(np.float64).max)
+        return np.minimum(slots.sum(axis=0, keepdims=True), np.finfo(np.float64).max)
 
 
 def _is_own(problem: Problem, own: bool | None) -> bool:
-    """Return whether each object has its own chain, by its word or by the shapes."""
+    """Return whether each object has its own chain: as the caller says, or by the shapes."""
     return len(problem.start) > 1 if own is None else own
 
 
 def _run(
     problem: Problem, plan: Plan, slots: Ints, out: Gradients, n_jobs: int | None, derivatives: bool = False
 ) -> None:
-    """Run each part of the plan in its layout, split over threads; what is out of range gets log P = nan."""
+    """Run each part of the plan in its layout, split over threads; objects out of range get log P = nan."""
     cost = problem.offsets[-1] * problem.start.shape[1] ** 2
     workers = 1 if n_jobs in (None, 1) or cost < WORTH_THREADS else effective_n_jobs(n_jobs)
     tasks = [
@@ -189,38 +189,39 @@ def _run(
         for members in (hmm_plan.split(part, 4 * workers) if workers > 1 else [part.members])
     ]
     if workers == 1:
-        for layout, job in tasks:
-            _run_task(problem, layout, job, out)
+        for name, job in tasks:
+            _run_task(problem, name, job, out)
     else:
-        # Not joblib's own threads: these look for results only every ten milliseconds, which many passes do not last.
+        # Not joblib's threads: they poll for results every ten milliseconds, and many passes take less.
         with ThreadPoolExecutor(workers) as pool:
-            for done in [pool.submit(_run_task, problem, layout, job, out) for layout, job in tasks]:
+            for done in [pool.submit(_run_task, problem, name, job, out) for name, job in tasks]:
                 done.result()
 
 
-def _run_task(problem: Problem, layout: str, job: Job, out: Gradients) -> None:
-    """Run one layout's pass over some blocks, with buffers of its own."""
+def _run_task(problem: Problem, name: str, job: Job, out: Gradients) -> None:
+    """Run one layout's pass over some groups, with buffers of its own."""
     last = job.members[-1, -1]
     steps = int(problem.offsets[last + 1] - problem.offsets[last])
-    sizes, doubles, integers = ARRANGE[layout](problem.start.shape[1], steps, job.derivatives, n_symbols(problem))
-    rows = hmm_rows.as_rows(problem, sizes.width)
+    layout, doubles, integers = LAYOUTS[name](problem.start.shape[1], steps, job.derivatives, n_symbols(problem))
+    rows = hmm_rows.as_rows(problem, layout.width)
     with np.errstate(all="ignore"):
-        _pass_of(layout, sizes)(problem, rows, job, out, sizes, hmm_rows.aligned(doubles), np.empty(integers, np.int64))
+        buffers = hmm_rows.aligned(doubles), np.empty(integers, np.int64)
+        _pass_of(name, layout)(problem, rows, job, out, layout, *buffers)
 
 
-def _pass_of(layout: str, sizes: Any) -> Callable[..., None]:
-    """Return the pass of a layout: few symbols, or few states, have one of their own, compiled where it is needed."""
-    if layout == hmm_plan.QUADS:
-        return hmm_few.few_pass if sizes.few else hmm_quads.quads_pass
-    if layout == hmm_plan.BLOCKS:
-        return hmm_eights.eights_pass if sizes.width == W else hmm_blocks.blocks_pass
-    return hmm_lanes.lanes_pass if layout == hmm_plan.LANES else hmm_single.single_pass
+def _pass_of(name: str, layout: Any) -> Callable[..., None]:
+    """Return the pass of a layout; few symbols, or few states, have a pass of their own."""
+    if name == hmm_plan.QUADS:
+        return hmm_few.few_pass if layout.few else hmm_quads.quads_pass
+    if name == hmm_plan.GROUPS:
+        return hmm_eights.eights_pass if layout.width == W else hmm_groups.groups_pass
+    return hmm_lanes.lanes_pass if name == hmm_plan.LANES else hmm_single.single_pass
 
 
 def _redo(problem: Problem, slots: Ints, out: Gradients, totals: bool) -> None:
-    """Redo what was lost by the reference passes, and what is lost there too in logarithms.
+    """Recompute objects with log P = nan by the reference passes, and those that fail there in logarithms.
 
-    A slot of totals is redone with all its objects, but those not lost keep what is theirs alone.
+    A slot of totals is recomputed with all its objects; those that had not failed keep their own log P and rows.
     """
     symbols, lost = n_symbols(problem), np.flatnonzero(np.isnan(out.log_prob))
     spoilt = slots[lost]
@@ -234,8 +235,8 @@ def _redo(problem: Problem, slots: Ints, out: Gradients, totals: bool) -> None:
     kept = np.setdiff1d(affected, lost)
     log_prob, own_rows = out.log_prob[kept], np.empty(0, np.bool_) if symbols else _positions(problem, kept)
     emissions = out.emissions[own_rows] if len(own_rows) else None
-    for block in (out.start, out.transitions, out.end):
-        block[spoilt] = 0.0
+    for sums in (out.start, out.transitions, out.end):
+        sums[spoilt] = 0.0
     if symbols:
         out.emissions.reshape(len(out.start), symbols, -1)[spoilt] = 0.0
     else:

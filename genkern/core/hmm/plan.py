@@ -1,4 +1,4 @@
-"""How many sequences are laid out and split: the router, blocks of equal lengths, chunks of equal cost."""
+"""How many sequences are laid out and split: choice of the layout, groups of similar length, chunks of equal cost."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from genkern.core.hmm.few_lanes import QUAD, is_few
 from genkern.core.hmm.types import Ints
 from genkern.core.simd.vectors import W, padded
 
-QUADS, LANES, BLOCKS, SINGLE = "quads", "lanes", "blocks", "single"
+QUADS, LANES, GROUPS, SINGLE = "quads", "lanes", "groups", "single"
 
-# Most states of own chains for which a lane is a sequence: while their parameters fit the first-level cache. One chain
-# that all share pays as products of matrices as soon as there are more states than a quad has.
+# Most states of own chains for which a lane is a sequence: while their parameters fit the first-level cache. With one
+# shared chain, matrix products are faster as soon as there are more than four states.
 OWN_LANES = 16
 
-LARGEST_BLOCK = 1 << 25  # most doubles kept for the messages of eight sequences; longer ones come one by one
+LARGEST_GROUP = 1 << 25  # most doubles kept for the messages of eight sequences; longer ones are computed one by one
 
 CHUNKS = 16  # partial sums of totals; fixed, so that totals do not depend on the number of threads
 LARGEST_TOTAL = 1 << 22  # most doubles of all partial sums
 
 
 class LayoutPart(NamedTuple):
-    """Objects of one layout: blocks of eight by ascending length (B, 8), -1 for none; chunk bounds (C + 1,)."""
+    """Objects of one layout: groups of eight by ascending length (B, 8), -1 for empty lanes; chunk bounds (C + 1,)."""
 
     layout: str
     members: Ints
@@ -41,21 +41,21 @@ class Plan(NamedTuple):
 
 
 def layout_of(n: int, length: int, own: bool) -> str:
-    """Choose the layout of an object: a function of its states, its length and whose its chain is, of nothing else.
+    """Choose the layout of an object from its number of states, its length and whether its chain is its own.
 
-    In particular not of the number of objects or threads, so that a result never depends on an object's company.
+    Not from the number of objects or threads, so that a result never depends on the other objects.
     """
-    if n * length * 2 * W > LARGEST_BLOCK:
+    if n * length * 2 * W > LARGEST_GROUP:
         return SINGLE
     if n <= QUAD:
         return QUADS
     if own:
         return LANES if n <= OWN_LANES else SINGLE
-    return BLOCKS
+    return GROUPS
 
 
 def plan(offsets: Ints, n: int, own: bool, total_size: int) -> Plan:
-    """Return the plan for objects at these offsets; total_size: doubles of one group of derivatives."""
+    """Return the plan for objects at these offsets; total_size: doubles of one slot of derivatives."""
     chunks = max(1, min(CHUNKS, LARGEST_TOTAL // max(total_size, 1)))
     return _plan(offsets.tobytes(), n, own, chunks)
 
@@ -66,8 +66,8 @@ def _plan(raw_offsets: bytes, n: int, own: bool, chunks: int) -> Plan:
     offsets: Ints = np.frombuffer(raw_offsets, np.int64)
     lengths = offsets[1:] - offsets[:-1]
     order = np.argsort(lengths, kind="stable")
-    # Within one call the layout changes with the length only, and once: the longest may come one by one.
-    longest = LARGEST_BLOCK // (n * 2 * W)
+    # Within one call only the length changes the layout, and at most once: the longest may be computed one by one.
+    longest = LARGEST_GROUP // (n * 2 * W)
     split = int(np.searchsorted(lengths[order], longest, side="right"))
     parts: list[LayoutPart] = []
     chunk_of, first = np.zeros(len(lengths), np.int64), 0
@@ -84,7 +84,7 @@ def _plan(raw_offsets: bytes, n: int, own: bool, chunks: int) -> Plan:
 
 
 def _part(layout: str, objects: Ints, lengths: Ints, chunks: int) -> LayoutPart:
-    """Cut objects of ascending length into blocks of eight and these into chunks of about equal cost."""
+    """Cut objects of ascending length into groups of eight and these into chunks of about equal cost."""
     empty = -len(objects) % W
     members = np.concatenate([np.full(empty, -1, np.int64), objects]).reshape(-1, W)
     cost = np.cumsum(lengths[members[:, -1]])
@@ -95,7 +95,7 @@ def _part(layout: str, objects: Ints, lengths: Ints, chunks: int) -> LayoutPart:
 
 
 def width(plan: Plan, n: int, symbols: int) -> int:
-    """Return how many columns rows of emission derivatives need for all of the plan's layouts to write them."""
+    """Return how many columns of emission derivatives the layouts of the plan write, padding included."""
     layouts = {part.layout for part in plan.parts}
     if symbols:
         return (n if is_few(symbols) else QUAD) if layouts == {QUADS} else padded(n)
@@ -103,7 +103,7 @@ def width(plan: Plan, n: int, symbols: int) -> int:
 
 
 def split(part: LayoutPart, tasks: int) -> list[Ints]:
-    """Cut a part's blocks into at most so many runs of whole chunks."""
+    """Cut a part's groups into at most so many runs of whole chunks."""
     chunks = len(part.bounds) - 1
     cuts = part.bounds[np.unique(np.linspace(0, chunks, min(tasks, chunks) + 1).astype(np.int64))]
     return [part.members[a:b] for a, b in pairwise(cuts)]

@@ -1,4 +1,4 @@
-"""What each position of one hidden Markov sequence adds to its log probability and to the derivatives."""
+"""The contribution of each position of one hidden Markov sequence to log P and to its derivatives."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from genkern.core.hmm.types import Chains, Evidence, Gradients, as_problem, empt
 
 
 def position_gradients(chains: Chains, evidence: Evidence, length: int) -> Gradients:
-    r"""Return raw derivatives of log P of one sequence, of T positions, with one group per position.
+    r"""Return raw derivatives of log P of one sequence, of T positions, with one slot per position.
 
     Each factor of the joint probability belongs to one position: the start and the first emission to position 0, the
     step into a state and its emission to the position of that state, the end weight to the last. With the logarithms

@@ -1,7 +1,7 @@
 """Plain-loop passes over one sequence after another, in scaled arithmetic: the readable reference.
 
-The fast layouts are tested against these passes, and an object whose numbers leave their range is redone here.
-What leaves the range even of this step-by-step normalisation is marked by log P = nan, for ``hmm.logarithms``.
+The fast layouts are tested against these passes, and objects whose numbers leave their range are recomputed here.
+Objects that leave the range even of this step-by-step normalisation get log P = nan, for ``hmm.logarithms``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the fast layouts share: aligned buffers, rows of emission factors, the range that numbers must keep.
+"""Shared by the fast layouts: aligned buffers, rows of emission factors, the range of scaled numbers.
 
 Scaled numbers are rescaled every ``STRIDE`` steps of their own sequence, and by powers of two only. That is exact,
 so that no result depends on the sequences that happen to share a register with it.
@@ -19,17 +19,17 @@ SMALLEST = 2.0**-600  # a sequence whose mass leaves this range between two resc
 LARGEST = 2.0**600
 LOG_2 = float(np.log(2.0))
 
-# Places in the integers of a block: eight objects, their lengths, their slots, what leads from table rows to output
-# rows; the last of all rows of positions; then the table rows (steps, 8).
+# Offsets into the integers of a group of eight sequences: objects, lengths, slots, differences of output rows and table
+# rows; the last row of any of its positions; then the table rows (steps, 8).
 OBJECT, LENGTH, SLOT, TO_OUTPUT, LAST_ROW, ROWS = 0, W, 2 * W, 3 * W, 4 * W, 5 * W
 
 
 class Job(NamedTuple):
-    """What one call of a layout's pass does.
+    """The work of one call of a layout's pass.
 
-    ``members`` (B, 8) holds blocks of objects by ascending length, -1 where a lane is empty; ``slots`` (n_objects,)
-    the group of the output to which an object's derivatives are added; without ``derivatives`` only log P is set;
-    ``each`` says that no two objects share a slot.
+    ``members`` (B, 8) holds groups of eight objects by ascending length, -1 where a lane is empty; ``slots``
+    (n_objects,) the row of the output to which an object's derivatives are added; without ``derivatives`` only log P is
+    set; ``each`` says that no two objects share a slot.
     """
 
     members: Ints
@@ -99,15 +99,15 @@ def sum_of_emissions(problem, job, i, emissions):
 
 
 @kernel
-def enter(problem, job, block, ints, with_rows):
-    """Fill the integers of a block, table rows if wanted; lanes ascend by length, and empty ones have length zero."""
+def enter(problem, job, group, ints, with_rows):
+    """Fill the integers of a group, table rows if wanted; lanes ascend by length, and empty ones have length zero."""
     chains, coded = len(problem.start), len(problem.codes) > 0
-    symbols, last = len(problem.table) // chains, job.members[block, W - 1]
+    symbols, last = len(problem.table) // chains, job.members[group, W - 1]
     ints[LAST_ROW], longest = 0, problem.offsets[last + 1] - problem.offsets[last]
     for lane in range(W):
-        empty = job.members[block, lane] < 0
-        # An empty lane reads, and adds zeros to, the rows of the last lane: never those of another block.
-        i = last if empty else job.members[block, lane]
+        empty = job.members[group, lane] < 0
+        # An empty lane reads, and adds zeros to, the rows of the last lane: never those of another group.
+        i = last if empty else job.members[group, lane]
         chain = i if chains > 1 else 0
         first, length = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
         ints[OBJECT + lane] = i

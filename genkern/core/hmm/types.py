@@ -1,4 +1,4 @@
-"""What the passes over many sequences take and give: chains, evidence, gradients, and their compiled form."""
+"""Inputs and outputs of the passes over many sequences: chains, evidence, gradients, and their compiled form."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Evidence(NamedTuple):
     table : (P * M, n) for symbols, (N, n) for one row per position; non-negative and finite.
     shift : (P * M,) or (N,), logarithms taken out of the rows.
     codes : (N,) int32 symbols in 0..M-1, or None.
-    logs : (N, n), the logarithms of the factors, or None. They are needed, and can be given only for one row per
-        position, where the table had to raise factors that vanish beside the largest of their row (``scaled_rows``).
-    held : what a family of emissions keeps of its densities for its statistics; the passes do not look at it.
+    logs : (N, n), the logarithms of the factors, or None. Needed where the table raises factors that would
+        underflow beside the largest of their row (``scaled_rows``); only for one row per position.
+    held : intermediate results of an emission family for its statistics; the passes do not read them.
     """
 
     table: Floats
@@ -61,9 +61,9 @@ class Gradients(NamedTuple):
         \partial q_k = \hat\alpha_{L-1}(k) / c_L, \quad
         \partial b_{sk} = \sum_{t: o_t = s} \mathrm{pred}_t(k) \hat\beta_t(k) / c_t .
 
-    Parameters times these are the posterior expected counts. G is n_objects, or 1 for totals. A derivative beyond
-    the range of float64 (a parameter of zero that would explain the object incomparably better) is given as the
-    largest float64, so that zero times it is zero.
+    Parameters times these are the posterior expected counts. G, the number of slots, is n_objects, or 1 for totals. A
+    derivative beyond the range of float64 (a parameter of zero that would explain the object incomparably better) is
+    given as the largest float64, so that zero times it is zero.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Gradients(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Chains, evidence and offsets as contiguous arrays for compiled code; no codes or logs are empty arrays."""
+    """Chains, evidence and offsets as contiguous arrays for compiled code; missing codes or logs are empty arrays."""
 
     start: Floats
     transitions: Floats
@@ -127,14 +127,14 @@ def n_symbols(problem: Problem) -> int:
     return len(problem.table) // len(problem.start) if len(problem.codes) else 0
 
 
-def empty_gradients(problem: Problem, groups: int, width: int) -> Gradients:
-    """Return zero gradients of so many groups; emissions are (groups * M, width) or (N, width)."""
+def empty_gradients(problem: Problem, slots: int, width: int) -> Gradients:
+    """Return zero gradients of so many slots; emissions are (slots * M, width) or (N, width)."""
     n = problem.start.shape[1]
-    rows = groups * n_symbols(problem) if len(problem.codes) else len(problem.table)
+    rows = slots * n_symbols(problem) if len(problem.codes) else len(problem.table)
     return Gradients(
         np.zeros(len(problem.offsets) - 1),
-        np.zeros((groups, n)),
-        np.zeros((groups, n, n)),
-        np.zeros((groups, n)),
+        np.zeros((slots, n)),
+        np.zeros((slots, n, n)),
+        np.zeros((slots, n)),
         np.zeros((rows, width)),
     )

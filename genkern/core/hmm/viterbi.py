@@ -39,7 +39,7 @@ def viterbi_of(problem, path, log_prob):
 
 @jit
 def best_of(logs, others):
-    """Return the first place of the largest of logs + others, long logarithms (n, 2) and doubles (n,), and that one."""
+    """Return the first index of the largest logs + others, long logarithms (n, 2) and doubles (n,), and that value."""
     state, top = 0, (-np.inf, 0.0)
     for j in range(len(logs)):
         x = long_add((logs[j, 0], logs[j, 1]), (others[j], 0.0))
@@ -52,7 +52,7 @@ def best_of(logs, others):
 def first_dead(problem, i):
     """Return the first position at which no state of object i is possible; its length if only the end is not.
 
-    Only which numbers are zero matters, so that nothing can underflow.
+    Only zeros and non-zeros are propagated, so that nothing can underflow.
     """
     first, last = problem.offsets[i], problem.offsets[i + 1]
     chain, n = (i if len(problem.start) > 1 else 0), problem.start.shape[1]

@@ -61,7 +61,7 @@ def recount(sums: KalmanSums, systems: Systems, values: Floats, offsets: Ints) -
 
 
 def _diffuse(systems: Systems) -> NDArray[np.bool_]:
-    """Flag systems (P,) whose first states are all but unknown."""
+    """Flag systems (P,) whose first states are almost unknown."""
     C = systems.C**2
     first, noise = (np.einsum("pck,pkk->pc", C, cov) for cov in (systems.cov, systems.Q))
     noise = noise + np.diagonal(systems.R, axis1=1, axis2=2)
@@ -73,10 +73,10 @@ def _densities(systems, routes, values, levels, workspace, counts, table):
     """Write log density, growth and drift along every path, taken in an order in which beginnings are together."""
     paths, order = routes
     length = paths.shape[1]
-    for place in range(len(order)):
-        i, first = order[place], 0
-        if place > 0:
-            last = order[place - 1]
+    for rank in range(len(order)):
+        i, first = order[rank], 0
+        if rank > 0:
+            last = order[rank - 1]
             while first < length and paths[i, first] == paths[last, first]:
                 if not _alike(values[i, first], values[last, first]):
                     break

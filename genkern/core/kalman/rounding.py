@@ -25,7 +25,7 @@ from genkern.core.kalman.matrices import copy, triangularise
 from genkern.core.kalman.steps import Floats, update
 
 EPS = float(np.finfo(float).eps)
-AMPLIFIED = 100.0  # entries of powers of A up to which rounding errors stay what they are
+AMPLIFIED = 100.0  # largest entry of a power of A up to which rounding errors do not grow
 
 
 class Counts(NamedTuple):

@@ -36,7 +36,7 @@ Ints = NDArray[np.int64]
 
 LOG_2PI = math.log(2.0 * math.pi)
 LARGEST = 690.0  # logarithm of the largest derivative by one weight: what exceeds it could not be summed
-SMALLEST = -1e300  # stands for the logarithm of a kernel whose exponent overflows, so that zero times it is zero
+SMALLEST = -1e300  # logarithm of a kernel whose exponent overflows; finite, so that zero times it is zero
 
 
 class Kernels(NamedTuple):
@@ -109,13 +109,13 @@ def _gradients(kernels, values, offsets, weights, out):
     for i in range(len(offsets) - 1):
         for k in range(n):
             cell = (i if rows > 1 else 0) * n + k
-            place = (i if len(out.variance) > 1 else 0) * n + k
+            row = (i if len(out.variance) > 1 else 0) * n + k
             for t in range(offsets[i], offsets[i + 1]):
                 if weights[t, k] > 0.0:
                     size = _log_kernels(kernels, cell, values[t], seen, logs)
                     top, rest = _log_sum(kernels, cell, logs)
                     shift = (top, rest - math.log(weights[t, k]))
-                    _add(kernels, cell, values[t], seen[:size], logs, shift, out, place)
+                    _add(kernels, cell, values[t], seen[:size], logs, shift, out, row)
 
 
 @kernel
@@ -156,7 +156,7 @@ def _log_sum(kernels, cell, logs):
 
 
 @kernel
-def _add(kernels, cell, point, seen, logs, shift, out, place):
+def _add(kernels, cell, point, seen, logs, shift, out, row):
     """Add a query's derivatives, from logs (V) of its kernels and the log density by which to divide them.
 
     That is ``shift``, two summands: their sum has too few digits where it is large.
@@ -170,11 +170,11 @@ def _add(kernels, cell, point, seen, logs, shift, out, place):
         raw = (log - top) - rest
         raw = exp(select(less(largest, raw), largest, raw))
         share = exp((log + load(kernels.log_weights, cell * width + b) - top) - rest)
-        store(out.weights, place * width + b, load(out.weights, place * width + b) + raw)
+        store(out.weights, row * width + b, load(out.weights, row * width + b) + raw)
         excess = excess - share * (log + half)
         for j in seen:
             gap = broadcast(point[j]) - load(kernels.centres, (cell * d + j) * width + b)
-            at = (place * d + j) * width + b
+            at = (row * d + j) * width + b
             store(out.points, at, multiply_add(share, gap, load(out.points, at)))
-    g, k = divmod(place, kernels.centres.shape[1])
+    g, k = divmod(row, kernels.centres.shape[1])
     out.variance[g, k] += horizontal_sum(excess) / element(kernels.variance, cell)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,36 +15,61 @@ from genkern.core.simd.vectors import W, broadcast, element, less, load, select,
 Floats = NDArray[np.float64]
 
 
-def kmeans_each(
-    values: Floats, offsets: NDArray[np.int64], k: int, uniforms: Floats, max_iter: int = 50
-) -> NDArray[np.int64]:
-    """Return cluster labels (N,) of the points of each object, by k-means++ and Lloyd's iterations.
+class Often(NamedTuple):
+    """How often objects count: where they begin and end (n + 1,) among the points, and their weights (n,), positive."""
 
-    ``values`` (N, d) has no missing entries; ``uniforms`` (n_objects, k) in [0, 1) drives the choice of first centres.
-    Clusters that run empty keep their centre. Objects with fewer than k points have that many clusters.
+    offsets: NDArray[np.int64]
+    weights: Floats
+
+    @property
+    def of_points(self) -> Floats:
+        """The weight (N,) of each point."""
+        return np.repeat(self.weights, np.diff(self.offsets))
+
+
+def kmeans_each(
+    values: Floats,
+    offsets: NDArray[np.int64],
+    k: int,
+    uniforms: Floats,
+    max_iter: int = 50,
+    often: Often | None = None,
+) -> NDArray[np.int64]:
+    """Return cluster labels (N,) of the points of each group, by k-means++ and Lloyd's iterations.
+
+    ``values`` (N, d) has no missing entries; ``uniforms`` (n_groups, k) in [0, 1) drives the choice of first centres.
+    Clusters that run empty keep their centre. Groups with fewer than k points have that many clusters. ``often`` says
+    how often the objects count that groups consist of: labels are those of objects given so often, side by side.
     """
+    often = Often(offsets, np.ones(len(offsets) - 1)) if often is None else often
     labels = np.zeros(len(values), np.int64)
     chunks = -(-int(np.diff(offsets).max(initial=0)) // CHUNK)
     tiles = aligned(chunks * values.shape[1] * PITCH).reshape(chunks, values.shape[1], PITCH)
-    _kmeans_each(np.ascontiguousarray(values), offsets, uniforms, labels, tiles, (k, max_iter))
+    _kmeans_each(np.ascontiguousarray(values), offsets, uniforms, labels, tiles, (k, max_iter), often)
     return labels
 
 
 @jit
-def _kmeans_each(values, offsets, uniforms, labels, tiles, limits):
-    """Fill labels (N,) object by object; tiles hold the points of one as columns, chunk by chunk."""
+def _kmeans_each(values, offsets, uniforms, labels, tiles, limits, often):
+    """Fill labels (N,) group by group; tiles hold the points of one as columns, chunk by chunk."""
     k, max_iter = limits
     centres, found = np.empty((k, values.shape[1])), np.empty(PITCH)
+    last = 0
     for i in range(len(offsets) - 1):
+        first_object = last
+        while last < len(often.weights) and often.offsets[last + 1] <= offsets[i + 1]:
+            last += 1
+        ends = often.offsets[first_object + 1 : last + 1] - offsets[i]
+        weights = often.weights[first_object:last]
         points = values[offsets[i] : offsets[i + 1]]
         own = labels[offsets[i] : offsets[i + 1]]
         for first in range(0, len(points), CHUNK):
             to_columns(points, first, min(CHUNK, len(points) - first), tiles[first // CHUNK])
-        used = _first_centres(points, tiles, uniforms[i], centres)
+        used = _first_centres(points, tiles, uniforms[i], centres, ends, weights)
         for _ in range(max_iter):
             if not _assign(tiles, centres[:used], own, found):
                 break
-            _recentre(points, own, centres, used)
+            _recentre(points, own, centres, used, ends, weights)
 
 
 @inlined
@@ -72,26 +99,50 @@ def _come_near(tiles, centre, gaps):
 
 
 @jit
-def _first_centres(points, tiles, uniforms, centres):
+def _first_centres(points, tiles, uniforms, centres, ends, weights):
     """Fill centres by k-means++ (each drawn in proportion to the squared distance); return how many are distinct."""
     count = len(points)
     padded = np.full(-(-count // CHUNK) * CHUNK, np.inf)
     gaps = padded[:count]
-    chosen = min(int(uniforms[0] * count), count - 1)
     for c in range(len(centres)):
-        if c > 0:
-            total = gaps.sum()
-            if total <= 0.0:
-                return c
-            target = uniforms[c] * total
-            chosen = 0
-            run = gaps[0]
-            while run <= target and chosen < count - 1:
-                chosen += 1
-                run += gaps[chosen]
+        chosen = _drawn(gaps if c else np.ones(count), uniforms[c], ends, weights)
+        if chosen < 0:
+            return c
         centres[c] = points[chosen]
         _come_near(tiles, centres[c], padded)
     return len(centres)
+
+
+@jit
+def _drawn(gaps, number, ends, weights):
+    """Return the point that a number in [0, 1) falls on, each with a part as long as its gap; -1 if they have none.
+
+    The parts of an object, which ends where ``ends`` says, are there once for each unit of its weight, the last of
+    which may be a fraction: then all have the same share of the whole.
+    """
+    parts, total, begin = np.empty(len(ends)), 0.0, 0
+    for i in range(len(ends)):
+        parts[i] = weights[i] * gaps[begin : ends[i]].sum()
+        total += parts[i]
+        begin = ends[i]
+    target, passed, rest, mine = number * total, 0.0, 0.0, -1
+    for i in range(len(ends)):
+        if parts[i] > 0.0:
+            mine, rest = i, target - passed
+        passed += parts[i]
+        if passed > target:
+            break
+    if mine < 0:
+        return -1
+    times = np.ceil(weights[mine])
+    rest -= min(np.floor(rest / parts[mine] * times), times - 1.0) * (parts[mine] / times)
+    rest *= times / weights[mine]
+    chosen = ends[mine - 1] if mine else 0
+    run = gaps[chosen]
+    while run <= rest and chosen < ends[mine] - 1:
+        chosen += 1
+        run += gaps[chosen]
+    return chosen
 
 
 @kernel
@@ -112,7 +163,7 @@ def _assign(tiles, centres, labels, found):
 
 @kernel
 def _nearest(tile, t, centres, found):
-    """Fill found, from place t on, with the first of the nearest centres of 32 points."""
+    """Fill found, from index t on, with the first of the nearest centres of 32 points."""
     f, g, h, i = zero(), zero(), zero(), zero()
     p, q, r, s = _squares(tile, t, centres[0])
     for index in range(1, len(centres)):
@@ -129,14 +180,17 @@ def _nearest(tile, t, centres, found):
 
 
 @jit
-def _recentre(points, labels, centres, used):
-    """Move each centre to the mean of its points."""
+def _recentre(points, labels, centres, used, ends, weights):
+    """Move each centre to the mean of its points, which count as often as the weight of their object says."""
     counts = np.zeros(used)
     sums = np.zeros((used, points.shape[1]))
-    for t in range(len(points)):
-        counts[labels[t]] += 1.0
-        for j in range(points.shape[1]):
-            sums[labels[t], j] += points[t, j]
+    first = 0
+    for i in range(len(ends)):
+        for t in range(first, ends[i]):
+            counts[labels[t]] += weights[i]
+            for j in range(points.shape[1]):
+                sums[labels[t], j] += weights[i] * points[t, j]
+        first = ends[i]
     for c in range(used):
         if counts[c] > 0.0:
             for j in range(points.shape[1]):
@@ -201,8 +255,8 @@ def _square_in_pairs(tile, t, centre):
 def exponents_each(squares: Floats, offsets: NDArray[np.int64], there: NDArray[np.bool_], heat: Floats) -> None:
     r"""Replace squared distances (N, k) by :math:`(\min_j s_j - s) / 2h`, zero where s is the least, in place.
 
-    ``heat`` (n_objects,) are the h; clusters (n_objects, k) that are not there have minus infinity, and no part in the
-    least.
+    ``heat`` (n_objects,) are the h; missing clusters (n_objects, k) have minus infinity, and do not count for
+    the minimum.
     """
     k = squares.shape[1]
     with np.errstate(all="ignore"):

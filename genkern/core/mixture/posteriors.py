@@ -41,30 +41,30 @@ def share_out(
     sums : (n_objects, n, k), of r over the points of each object.
     """
     points, n, k = logs.shape
-    places = np.asarray(offsets, np.int64)
-    groups = places[[0, -1]] if len(log_weights) == 1 else places
+    ends = np.asarray(offsets, np.int64)
+    groups = ends[[0, -1]] if len(log_weights) == 1 else ends
     log_p, sums = np.empty((points, n)), np.zeros((len(offsets) - 1, n * k))
     given = np.ones((points, n)) if weights is None else np.ascontiguousarray(weights, np.float64)
     rows = logs.reshape(points, n * k)
     work = Columns(*(aligned(size * PITCH).reshape(size, PITCH) for size in (n * k, n, n)))
     with np.errstate(all="ignore"):
         _share_out(rows, np.ascontiguousarray(log_weights), read_only(groups), read_only(given), log_p, work)
-        _add_rows(rows, read_only(places), sums)
+        _add_rows(rows, read_only(ends), sums)
     return log_p, sums.reshape(-1, n, k)
 
 
 def joint_terms(logs: Floats, log_weights: Floats, offsets: NDArray[np.int64]) -> tuple[Floats, Floats]:
     r"""Turn log densities (N, n, k) into the terms :math:`e_k = w_k g_k / \max_j w_j g_j` of mixtures, in place.
 
-    What ``share_out`` does for weights that are known only later: ``weigh_terms`` does the rest.
+    The first half of ``share_out``, for weights that are known only later; ``weigh_terms`` is the second half.
 
     Returns
     -------
     log_p, totals : (N, n), totals being the sums of terms
     """
     points, n, k = logs.shape
-    places = np.asarray(offsets, np.int64)
-    groups = places[[0, -1]] if len(log_weights) == 1 else places
+    ends = np.asarray(offsets, np.int64)
+    groups = ends[[0, -1]] if len(log_weights) == 1 else ends
     log_p, totals = np.empty((points, n)), np.empty((points, n))
     work = Columns(*(aligned(size * PITCH).reshape(size, PITCH) for size in (n * k, n, n)))
     with np.errstate(all="ignore"):
@@ -98,8 +98,8 @@ def _share_out(rows, log_weights, offsets, weights, log_p, work):
                     total = _terms(log_weights, at, work, a * k, a, t)
                     factor = load(work.weights, a * PITCH + t) / maximum(total, broadcast(1e-300))
                     for c in range(k):
-                        place = (a * k + c) * PITCH + t
-                        store(work.joint, place, load(work.joint, place) * factor)
+                        cell = (a * k + c) * PITCH + t
+                        store(work.joint, cell, load(work.joint, cell) * factor)
                     _add_log(total, work, a, t)
             from_columns(work.joint, first, count, rows)
             from_columns(work.log_p, first, count, log_p)
@@ -128,17 +128,17 @@ def _terms(log_weights, at, work, column, a, t):
     joint, k = work.joint, log_weights.shape[2]
     top = broadcast(-np.inf)
     for c in range(k):
-        place = (column + c) * PITCH + t
-        x = load(joint, place) + broadcast(element(log_weights, at + c))
-        store(joint, place, x)
+        cell = (column + c) * PITCH + t
+        x = load(joint, cell) + broadcast(element(log_weights, at + c))
+        store(joint, cell, x)
         top = maximum(top, x)
     store(work.log_p, a * PITCH + t, top)
-    # Points of density zero: -inf - -inf is no number, and the lowest number in place of the top gives zeros.
+    # Points of density zero: -inf - -inf is NaN; the lowest float64 instead of the top gives zeros.
     top, total = maximum(top, broadcast(-1.7e308)), zero()
     for c in range(k):
-        place = (column + c) * PITCH + t
-        x = exp(load(joint, place) - top)
-        store(joint, place, x)
+        cell = (column + c) * PITCH + t
+        x = exp(load(joint, cell) - top)
+        store(joint, cell, x)
         total = total + x
     return total
 

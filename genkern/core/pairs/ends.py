@@ -42,23 +42,23 @@ from genkern.core.simd.vectors import (
 
 SETTLED = 1e-15  # the largest change of the normalised φ that counts as none
 GROWING = 1e-12  # relative growth of any one entry, however small, that forbids to stop: it may come to dominate
-NOTHING = 1e-300  # entries of the normalised φ below it are not looked at
+NOTHING = 1e-300  # smaller entries of the normalised φ are ignored
 EVEN = 1e-14  # relative gap between two growths that are the same
-DOUBTFUL = -600.0  # log k relative to its bound below which what vanished may matter
-BEHIND = 100.0  # by so much φ may fall behind its bound before it is looked at for what may have vanished
-TOO_FAR = 250.0  # and behind by so much more than nothing is sure: what vanished may matter
-FAINT = 2.0**-400  # entries of φ beside their sum below which products of theirs may vanish
+DOUBTFUL = -600.0  # log k relative to its bound below which underflowed products may matter
+BEHIND = 100.0  # log of how far φ may fall below its bound before it is checked for underflow
+TOO_FAR = 250.0  # and further below its bound than this, underflowed products may matter
+FAINT = 2.0**-400  # entries of φ, relative to their sum, below which their products may underflow
 LN2 = math.log(2.0)
 
 
 @kernel
 def clear(left, a, right, b, workspace, length):
-    """Prepare the workspace for an item; return the bound of log k. Bounds stand behind e, at left[a], and e′."""
+    """Prepare the workspace for an item; return the bound of log k. Bounds lie behind e, at left[a], and e′."""
     x, n, width = workspace.numbers, workspace.rows, workspace.width
     bound = broadcast(element(left, a + n)) + load(right, b + width)
     slope = broadcast(element(left, a + 2 * n)) + load(right, b + 2 * width)
-    for place in (EXPONENT, REDO, DONE, MARK, WEAK, SEEN):
-        store(x, place, zero())
+    for offset in (EXPONENT, REDO, DONE, MARK, WEAK, SEEN):
+        store(x, offset, zero())
     store(x, SLOPE, slope)
     store(x, LEVEL, bound - broadcast(length - 1.0) * slope)
     return bound
@@ -66,7 +66,7 @@ def clear(left, a, right, b, workspace, length):
 
 @kernel
 def begin(left, a, right, b, workspace):
-    """Set φ_1 = (π π′ᵀ) ∘ ψ; π stands at left[a], π′ at right[b]."""
+    """Set φ_1 = (π π′ᵀ) ∘ ψ; π lies at left[a], π′ at right[b]."""
     x = workspace.numbers
     for i in range(workspace.rows):
         p = broadcast(element(left, a + i))
@@ -77,7 +77,7 @@ def begin(left, a, right, b, workspace):
 
 @kernel
 def scale_as_psi(workspace, first):
-    """Multiply what starts there by what ψ was multiplied by, which mostly is one; it may have vanished before."""
+    """Multiply the array at this offset by the scale of ψ, mostly one; its entries may have underflowed before."""
     x, one = workspace.numbers, broadcast(1.0)
     unit = load(x, UNIT)
     if any_lane(less(unit, one)) or any_lane(less(one, unit)):
@@ -90,7 +90,7 @@ def scale_as_psi(workspace, first):
 
 @kernel
 def end(left, a, right, b, workspace, first):
-    """Return Σ e_i e′_j φ_ij of the φ that starts there; e stands at left[a], e′ at right[b]."""
+    """Return Σ e_i e′_j φ_ij of the φ at this offset; e lies at left[a], e′ at right[b]."""
     x = workspace.numbers
     s = zero()
     for i in range(workspace.rows):
@@ -105,8 +105,9 @@ def end(left, a, right, b, workspace, first):
 def watch(left, a, right, b, workspace, done):
     """Compare φ with the one a step before: set its growth, and mark as ready the lanes where it settled.
 
-    There the normalised φ no longer changes, no entry of it grows, and what the end weights let through, which may be
-    but entries that still fall, grows as all does. Returns whether there are any; e stands at left[a], e′ at right[b].
+    There the normalised φ no longer changes, no entry of it grows, and the sum weighted by the end weights, which may
+    select only entries that still fall, grows at the same rate. Returns whether there are any; e lies at left[a], e′ at
+    right[b].
     """
     keep_up(left, a, right, b, workspace, done)
     x, size = workspace.numbers, workspace.rows * workspace.width
@@ -138,9 +139,9 @@ def watch(left, a, right, b, workspace, done):
 
 @kernel
 def close(s, bound, workspace, remaining):
-    """Set the results where they are ready, and say whether all stand.
+    """Set the results where they are ready, and return whether all are set.
 
-    s: Σ e e′ φ; bound: logarithm of the most that k could be, were all of ψ one; remaining: steps to be done.
+    s: Σ e e′ φ; bound: logarithm of the upper bound of k for ψ of ones; remaining: steps to be done.
     """
     a = workspace.numbers
     store(a, SPARE, s)
@@ -164,7 +165,7 @@ def close(s, bound, workspace, remaining):
 
 @kernel
 def keep_up(left, a, right, b, workspace, done):
-    """Look at the lanes where φ may have fallen far behind what the steps since the last look could have made of it."""
+    """Check the lanes where φ may have fallen far below its bound since the last check."""
     x = workspace.numbers
     steps = broadcast(float(done)) - load(x, SEEN)
     fallen = (load(x, MARK) - load(x, EXPONENT)) * broadcast(LN2) + load(x, SLOPE) * steps
@@ -175,11 +176,11 @@ def keep_up(left, a, right, b, workspace, done):
 
 @kernel
 def look(left, a, right, b, workspace, done, chosen):
-    """Mark as lost the chosen lanes where products that vanished since they were last looked at may come to matter.
+    """Mark the chosen lanes in which products that underflowed since the last check may matter later.
 
-    What vanishes in a step is below 2^-1022 of about the largest sum that there may have been. It does not matter if
-    all entries of φ that can be reached are far above that: then each of them has incomparably more from elsewhere, now
-    and after all steps to come. e stands at left[a], e′ at right[b], and ones for what can be reached behind.
+    Products that underflow in a step are below 2^-1022 times about the largest possible sum. It does not matter if
+    all entries of φ that can be reached are far above that: then each of them is far larger than anything lost, now
+    and after all later steps. e lies at left[a], e′ at right[b], and ones for reachable states behind it.
     """
     x, one, low = workspace.numbers, broadcast(1.0), zero()
     s = total(workspace, workspace.phi)
@@ -199,7 +200,7 @@ def look(left, a, right, b, workspace, done, chosen):
     for k in range(W):
         x[SPARE + k] = log_or_never(x[SPARE + k]) + x[EXPONENT + k] * LN2
     level = load(x, SPARE)
-    # Not the other way round: what is no number is lost, too.
+    # Written so that NaN is marked, too.
     near = less(reached - level, broadcast(TOO_FAR))
     store(x, LOST, select(fresh, select(near, load(x, LOST), one), load(x, LOST)))
     store(x, LEVEL, select(fresh, level, load(x, LEVEL)))
@@ -209,7 +210,7 @@ def look(left, a, right, b, workspace, done, chosen):
 
 @kernel
 def judge(left, a, right, b, workspace, done):
-    """Have the lanes done again whose results are weak and where something was lost."""
+    """Mark for recomputation the lanes whose results are far below their bounds and in which products underflowed."""
     x = workspace.numbers
     weak = load(x, WEAK)
     if any_lane(less(zero(), weak)):

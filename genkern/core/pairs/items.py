@@ -18,7 +18,7 @@ from genkern.core.pairs.types import DONE, READY, REDO, RESULT, SCALES, SHIFT, T
 from genkern.core.simd.vectors import W, broadcast, load, store
 
 TOGETHER = 8  # left-hand models that share a right-hand unit while it is in the cache
-WATCH = 16  # steps between two looks at convergence, later an eighth of those done
+WATCH = 16  # steps between two checks of convergence, later an eighth of those done
 
 
 class PairBlock(NamedTuple):
@@ -27,7 +27,7 @@ class PairBlock(NamedTuple):
     left: Floats  # (a, rows * n): records of models
     right: Floats  # (u, rows * width)
     factors: int  # inner dimension of ψ = F F′ᵀ, or 0 where ψ comes from a table
-    cheap: bool  # the first and the last step take factors instead of matrices
+    cheap: bool  # the first and the last step use factors instead of matrices
     half: bool  # pairs left of the diagonal are left out
     length: int
     log_k: Floats  # (a, b), set
@@ -81,7 +81,7 @@ def run_items(block, rows, units, psi, scales, workspace, tile):
                 if not settled:
                     store(x, READY, broadcast(1.0) - load(x, DONE))
                     if block.cheap:
-                        # What the step to come ends with: Σ [A ((e e′ᵀ) ∘ ψ) A′ᵀ] ∘ φ
+                        # The result after the next step: Σ [A ((e e′ᵀ) ∘ ψ) A′ᵀ] ∘ φ
                         a_first, b_first = a_first + count * n, b_first + count * width
                         multiply(left, a_first, right, b_first, count, workspace, (workspace.phi, workspace.half), tile)
                         scale_as_psi(workspace, workspace.half)

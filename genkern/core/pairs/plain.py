@@ -1,6 +1,6 @@
 """The state-pair recursion in logarithms, one pair of models at a time: the reference of the fast versions.
 
-It is also their way out: a pair whose weights span more than a double holds is done again here.
+It is also their fallback: a pair whose weights exceed the range of a double is recomputed here.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def log_step(log_left, log_right, log_psi, phi):
 
 @jit
 def log_settled(new, old):
-    """Say whether all log weights, (n, m), that are not -inf twice grew by the same amount."""
+    """Return whether all log weights, (n, m), that are not -inf twice grew by the same amount."""
     lowest, highest = np.inf, -np.inf
     n, m = new.shape
     for i in range(n):

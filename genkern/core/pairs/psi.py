@@ -24,7 +24,7 @@ from genkern.core.simd.vectors import (
     zero,
 )
 
-SMALL, LARGE = 2.0**-64, 2.0**64  # values whose largest lies within them are left alone
+SMALL, LARGE = 2.0**-64, 2.0**64  # tables whose largest value lies within them are not scaled
 SMALLEST = 2.0**-1022  # normal number
 
 
@@ -71,7 +71,7 @@ def _fetch_lanes(table, row, column, psi, at):
 
 @kernel
 def _fetch_tiles(table, row, column, psi, at):
-    """Copy ψ of one pair as (n, width), where the first m numbers of a row are set and the others stand for zero."""
+    """Copy ψ of one pair as (n, width), where the first m numbers of a row are set and the others are zero."""
     numbers, strides = table.numbers, table.strides
     base = row * strides[0] + column * strides[2]
     n, m, width, _ = table.shape
@@ -96,7 +96,7 @@ def spread(v, a, spare):
 def largest(psi, first, size, lanes, a, spare):
     """Return the largest vector of ψ, of all lanes where these belong to one model; a[spare] is for workspace."""
     last = first + size - W
-    # Two do not wait for each other.
+    # Two independent chains of instructions.
     top, other = load(psi, first), load(psi, last)
     for at in range(first, last, 2 * W):
         top, other = maximum(top, load(psi, at)), maximum(other, load(psi, at + W))

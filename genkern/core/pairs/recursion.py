@@ -4,9 +4,9 @@ r"""Kernels between hidden Markov models by the state-pair recursion, for blocks
 
 with ψ the elementary kernel between emissions. The two products of a step cost O(n m (n + m)), where the double
 sum of the paper costs O(n² m²). φ is rescaled by powers of two, which is exact; once it only grows by a constant
-factor, and what the end weights let through does so too, the rest of the steps is that factor's power. A pair whose
-sum vanishes, or of which something vanished beside it that may come to matter, is done again in logarithms. The result
-of a pair depends on nothing but the pair, to the last bit.
+factor, and the sum weighted by the end weights does so too, the rest of the steps is a power of that factor. A pair
+whose sum underflows, or in which products underflowed that may matter, is recomputed in logarithms. The result of a
+pair depends only on the pair, to the last bit.
 
 References
 ----------
@@ -35,8 +35,8 @@ __all__ = ["PairSide", "pair_log", "pair_log_factors", "pair_log_values"]
 
 LANES = 12  # up to so many states on both sides a vector holds eight models, above it eight states
 BATCH = 1 << 17  # numbers of ψ that are fetched from a table at a time
-AGAIN = 1 << 20  # pairs of states at a time of those that are done again
-NEVER = -1e6  # stands for the logarithm of zero
+AGAIN = 1 << 20  # pairs of states recomputed at a time
+NEVER = -1e6  # used as the logarithm of zero
 
 
 class _Psi(NamedTuple):
@@ -60,9 +60,9 @@ class _Psi(NamedTuple):
         return self._replace(factors=self.factors[::-1])
 
     def highest(self) -> tuple[Any, Any]:
-        """Return logarithms of what bounds ψ after it was scaled, one for the models of each side, to be added.
+        """Return the logarithms of two factors, one for the models of each side, whose product bounds the scaled ψ.
 
-        What is scaled may exceed one, but not two; what is not may be larger.
+        Scaled entries are at most two; entries that needed no scaling may be larger.
         """
         least = 0.5 * np.log(2.0)
         if self.logs:
@@ -111,7 +111,7 @@ def pair_log(left: PairSide, right: PairSide | None, log_psi: Floats, length: in
 def pair_log_values(left: PairSide, right: PairSide | None, psi: Floats, length: int, n_jobs: int | None = 1) -> Floats:
     """Return log k, (a, b), from ψ itself, (a, n, b, m) >= 0.
 
-    Zero means zero: what vanished when ψ was computed stays so. See pair_log for the rest.
+    Zero means zero: entries of ψ that underflowed when they were computed stay zero. See pair_log for the rest.
     """
     return _pairs(left, right, _from_table(psi, False), length, n_jobs)
 
@@ -126,7 +126,7 @@ def pair_log_factors(
 ) -> Floats:
     """Return log k, (a, b), from factors F (a, n, k) and F′ (b, m, k) of ψ = F F′ᵀ, all numbers >= 0.
 
-    No table of ψ is made, and where k is small, the first and the last step are cheap: Aᵀ φ_1 A′ and
+    No table of ψ is stored, and where k is small, the first and the last step are cheap: Aᵀ φ_1 A′ and
     A ((e e′ᵀ) ∘ ψ) A′ᵀ have factors, too. ``others`` is None if right is. See pair_log_values for the rest.
     """
     if (right is None) != (others is None):
@@ -147,7 +147,7 @@ def _from_table(psi: Floats, logs: bool) -> _Psi:
 
 
 def _pairs(left: PairSide, right: PairSide | None, psi: _Psi, length: int, n_jobs: int | None) -> Floats:
-    """Check shapes, turn the block so that padding costs least, run it, and refuse what is no number."""
+    """Check shapes, turn the block so that padding costs least, run it, and refuse NaN."""
     half = right is None
     left = _contiguous(left)
     right = left if right is None else _contiguous(right)
@@ -172,7 +172,7 @@ def _pairs(left: PairSide, right: PairSide | None, psi: _Psi, length: int, n_job
 
 
 def _run(left: PairSide, right: PairSide, psi: _Psi, length: int, half: bool, n_jobs: int | None) -> Floats:
-    """Return log k by threads over bins of rows, done again in logarithms where underflow may have spoilt it."""
+    """Return log k by threads over bins of rows, recomputed in logarithms where underflow may have spoilt it."""
     (a, n), (b, m), count = left.start.shape, right.start.shape, psi.factors[0].shape[-1] if psi.factors else 0
     cheap = 0 < count <= n + m and length > 2
     highest = psi.highest()
@@ -238,17 +238,17 @@ def _redo(left: PairSide, right: PairSide, psi: _Psi, length: int, pairs: NDArra
             some = pairs[low : low + step]
             log_psi = np.ascontiguousarray(psi.logs_of(some))
             redo_pairs(one, other, log_psi, length, some, log_k)
-            # Logarithms of sums pass over what is no number.
+            # Logarithms of sums would ignore NaN.
             log_k[tuple(some[np.isnan(log_psi).any(axis=(1, 2))].T)] = np.nan
 
 
 def _in_lanes(n: int, m: int) -> bool:
-    """Say whether a vector holds eight models, or eight states of one."""
+    """Return whether a vector holds eight models, or eight states of one."""
     return max(n, m) <= LANES
 
 
 def _turned(n: int, m: int) -> bool:
-    """Say whether the block is computed with its sides exchanged: the right one is the larger, or pads less."""
+    """Return whether the block is computed with its sides exchanged: the right one is the larger, or pads less."""
     if _in_lanes(n, m):
         return n > m
     cost, turned = n * padded(m), m * padded(n)
@@ -275,8 +275,8 @@ def _contiguous(side: PairSide) -> PairSide:
     side = PairSide(start, transitions, end)
     for name, part in side._asdict().items():
         if not np.isfinite(part).all():
-            place = np.argwhere(~np.isfinite(part))[0]
-            raise ValueError(f"pair_log: {name} must be finite. Got {part[tuple(place)]} in model {place[0]}.")
+            index = np.argwhere(~np.isfinite(part))[0]
+            raise ValueError(f"pair_log: {name} must be finite. Got {part[tuple(index)]} in model {index[0]}.")
     return side
 
 
@@ -288,7 +288,7 @@ def _bounds(side: PairSide, length: int, highest: Any) -> tuple[Floats, Floats]:
     with np.errstate(divide="ignore"):
         steps: Floats = np.log(side.transitions.sum(axis=2).max(axis=1)) + highest
         bounds: Floats = np.log(side.start.sum(axis=1)) + highest
-    steps = np.maximum(steps, NEVER)  # a model that goes nowhere
+    steps = np.maximum(steps, NEVER)  # a model without any transition
     return np.maximum(bounds, NEVER) + (length - 1) * steps, steps
 
 

@@ -4,7 +4,7 @@ A vector holds, in the lane layout, one pair of states of eight right-hand model
 layout, eight states of one right-hand model and φ is (n, columns, 8). The two products of a step keep a tile of
 rows and columns in registers; where tiles do not fit, the last one overlaps another, whose numbers it sets again.
 Both layouts share the code, which is compiled for each. Its first product is ``multiply`` written again: to call that
-cost 2 to 4 % of the time. The sum of φ is looked at but every few steps.
+cost 2 to 4 % of the time. The sum of φ is checked only every few steps.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from genkern.core.simd.vectors import (
     zero,
 )
 
-RESCALE = 8  # steps between two looks at the size of φ
-SMALL, LARGE = 2.0**-64, 2.0**64  # a sum of φ within them is left alone
-VANISHED = 2.0**-700  # below it entries that matter may have underflowed between two looks
+RESCALE = 8  # steps between two checks of the size of φ
+SMALL, LARGE = 2.0**-64, 2.0**64  # a sum of φ within them needs no rescaling
+VANISHED = 2.0**-700  # below it entries that matter may have underflowed between two checks
 # Rows and columns of tiles: few, as the recursion is compiled for each
 SHAPES = ((1, 1), (4, 1), (1, 2), (2, 2), (3, 2), (2, 3), (3, 3), (1, 4), (2, 4), (3, 4), (1, 5), (2, 5), (5, 5))
-STORES = 0.016  # what each vector of a tile beyond eight costs, measured
-WHOLE, WIDE = 16, 5  # vectors of φ, and columns, up to which no loop pays, whether all stay in registers or some do not
+STORES = 0.016  # measured cost of each vector of a tile beyond eight
+WHOLE, WIDE = 16, 5  # most vectors of φ, and columns, for which the loops are unrolled
 
 
 class Whole(NamedTuple):
@@ -78,8 +78,8 @@ def tile_of(rows: int, columns: int, lanes: bool) -> Whole | LaneTile | Tiles:
     """Return the tile that takes the least time for φ of so many rows and columns of vectors."""
 
     def cost(tile: tuple[int, int]) -> float:
-        # All products, some of them twice, and the loads that they need; many stores at once make the next tile wait,
-        # and few sums wait for themselves.
+        # All products, some of them twice, and the loads that they need; many stores at once delay the next tile,
+        # and few sums have too long chains of dependences.
         size = math.prod(tile)
         done = -(-rows // tile[0]) * -(-columns // tile[1]) * size
         loads = 0.5 * (1.0 / tile[0] + 1.0 / tile[1])
@@ -95,8 +95,8 @@ def tile_of(rows: int, columns: int, lanes: bool) -> Whole | LaneTile | Tiles:
 
 @kernel
 def total(workspace, first):
-    """Return the sum of the vectors of φ, or what else starts there, over all lanes where these belong to one model."""
-    # Four sums do not wait for each other.
+    """Return the sum of the vectors of φ, or of the array at ``first``, over all lanes if they belong to one model."""
+    # Four independent sums.
     s0, s1, s2, s3 = zero(), zero(), zero(), zero()
     last = first + workspace.rows * workspace.width
     for at in range(first, last - 3 * W, 4 * W):
@@ -112,13 +112,13 @@ def total(workspace, first):
 
 @kernel
 def is_far(s):
-    """Say whether a sum of φ is far from one in any lane."""
+    """Return whether a sum of φ is far from one in any lane."""
     return any_lane(less(s, broadcast(SMALL))) or any_lane(less(broadcast(LARGE), s))
 
 
 @kernel
 def do_again(workspace, gone):
-    """Mark the lanes where everything may have vanished, unless their results stand."""
+    """Mark the lanes where all of φ may have underflowed, unless their results are set."""
     undone = broadcast(1.0) - load(workspace.numbers, DONE)
     marks = load(workspace.numbers, REDO)
     store(workspace.numbers, REDO, select(gone, maximum(undone, marks), marks))
@@ -148,13 +148,13 @@ def copy(a, first, b, to, size):
 
 
 @kernel
-def multiply(left, a, right, b, count, workspace, places, tile):
+def multiply(left, a, right, b, count, workspace, offsets, tile):
     """Set (n, columns, 8) to Σ_s left[a + s n + i] right[b + s width + j] over so many rows s.
 
-    ``places`` are two offsets into the numbers of the workspace: of a factor of the result, negative where there is
-    none, and of the result.
+    ``offsets`` are two offsets into the numbers of the workspace: of a factor of the result, negative if there is none,
+    and of the result.
     """
-    by, out = places
+    by, out = offsets
     rows, columns, n, width = tile.rows, tile.columns, workspace.rows, workspace.width
     for row in range(0, n, len(rows)):
         i = min(row, n - len(rows))
@@ -219,7 +219,7 @@ def _advance_tiled(left, a, right, b, workspace, span, kept, tile):
 
 
 def add_state(x, tile, p, j, s, step, a, i):
-    """Add products of what state s of the right-hand models has in some rows of p and in a: vectors, or numbers."""
+    """Add products of the entries of state s of the right-hand models in rows of p and in a: vectors, or numbers."""
     return _ADDS[type(tile)](x, tile, p, j, s, step, a, i)
 
 
@@ -242,7 +242,7 @@ _STEPS: dict[Any, Any] = {Whole: _advance_whole, LaneTile: _advance_tiled, Tiles
 
 
 def advance(left, a, right, b, workspace, span, kept, tile):
-    """Take so many steps; φ of the last but one may be kept; A stands at left[a], A′ at right[b]."""
+    """Take so many steps; φ of the last but one may be kept; A lies at left[a], A′ at right[b]."""
     _STEPS[type(tile)](left, a, right, b, workspace, span, kept, tile)
 
 

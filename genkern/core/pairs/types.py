@@ -1,7 +1,7 @@
 """Arrays of the state-pair recursion, grouped for compiled functions.
 
-Compiled functions find the numbers of a model in one record of rows: start, transitions, end, a bound and its growth by
-a step in all places of one row each, ones where the states can be reached, and, where ψ = F F′ᵀ is a product, the rows
+The numbers of a model are one record of rows: start, transitions, end, a bound and its growth by
+a step in all entries of one row each, ones where the states can be reached, and, where ψ = F F′ᵀ is a product, the rows
 of Fᵀ, (Aᵀ (π ∘ F))ᵀ and (A (e ∘ F))ᵀ. A row is n numbers of a left-hand model, and a right-hand unit has it as vectors:
 of eight models side by side, or of one with states padded by zeros.
 """
@@ -33,7 +33,7 @@ class PairSide(NamedTuple):
 
 
 class PsiTable(NamedTuple):
-    """ψ of a block as it was given, and how items want it."""
+    """ψ of a block as given, and its layout in items."""
 
     numbers: Floats  # flat
     strides: tuple[int, ...]  # of rows, their states, columns, their states
@@ -60,21 +60,21 @@ class PairWorkspace(NamedTuple):
 
 # Offsets of vectors in a workspace; the first three come with ψ
 SHIFT = 0  # logarithm taken out of ψ, to be added once an observation
-UNIT = 1 * W  # what ψ was multiplied by
-LOST = 2 * W  # 1 where an entry of ψ vanished by that
+UNIT = 1 * W  # the scale of ψ
+LOST = 2 * W  # 1 where an entry of ψ underflowed by the scaling
 SCALES = 3 * W
 EXPONENT = 3 * W  # powers of two taken out of φ
 REDO = 4 * W  # 1 where underflow may have spoilt the result
 GROWTH = 5 * W  # of the sum of φ by the last step
 READY = 6 * W  # 1 where the recursion is to be closed
-DONE = 7 * W  # 1 where it has been, and the result stands
+DONE = 7 * W  # 1 where the result is set
 RESULT = 8 * W  # log k without the shift
-BOUND = 9 * W  # logarithm of the most that k could be, were all of ψ one
+BOUND = 9 * W  # logarithm of the upper bound of k for ψ of ones
 SPARE = 10 * W
-SLOPE = 11 * W  # logarithm of the most that a step multiplies the sum of φ by
-LEVEL = 12 * W  # logarithm of the sum of φ when it was last looked at for what may be lost, or of its bound
+SLOPE = 11 * W  # logarithm of the largest factor by which a step multiplies the sum of φ
+LEVEL = 12 * W  # logarithm of the sum of φ at the last check for underflow, or of its bound
 MARK = 13 * W  # EXPONENT then
-WEAK = 14 * W  # 1 where the result is so far below its bound that what was lost may matter
+WEAK = 14 * W  # 1 where the result is so far below its bound that underflowed products may matter
 SEEN = 15 * W  # the step after which that was
 ARRAYS = 16 * W
 

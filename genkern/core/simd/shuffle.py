@@ -119,8 +119,8 @@ def load_pair(typingctx, a, i, j):
 
     def codegen(context, builder, sig, args):
         halves = []
-        for place in (1, 2):
-            index = context.cast(builder, args[place], sig.args[place], types.intp)
+        for argument in (1, 2):
+            index = context.cast(builder, args[argument], sig.args[argument], types.intp)
             at = _address(context, builder, sig.args[0], args[0], index, _HALF_VECTOR)
             halves.append(builder.load(at, align=8))
         return _shuffle(builder, halves[0], halves[1], list(range(W)))
@@ -135,8 +135,8 @@ def add_pair(typingctx, a, i, j, v):
         return None
 
     def codegen(context, builder, sig, args):
-        for place, lanes in ((1, range(HALF)), (2, range(HALF, W))):
-            index = context.cast(builder, args[place], sig.args[place], types.intp)
+        for argument, lanes in ((1, range(HALF)), (2, range(HALF, W))):
+            index = context.cast(builder, args[argument], sig.args[argument], types.intp)
             at = _address(context, builder, sig.args[0], args[0], index, _HALF_VECTOR)
             half = _shuffle(builder, args[3], args[3], list(lanes))
             builder.store(builder.fadd(builder.load(at, align=8), half), at, align=8)

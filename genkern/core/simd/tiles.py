@@ -19,7 +19,7 @@ _DOUBLE = ir.DoubleType()
 
 
 def _has_avx512() -> bool:
-    """Say whether code is compiled for a machine with AVX-512."""
+    """Return whether code is compiled for a machine with AVX-512."""
     if config.CPU_NAME is not None or config.CPU_FEATURES is not None:
         return "+avx512f" in (config.CPU_FEATURES or "")
     features: dict[str, bool] = binding.get_host_cpu_features()
@@ -32,7 +32,7 @@ TILE = 25 if _has_avx512() else 6
 
 
 def _is_tile(t: Any) -> bool:
-    """Say whether a Numba type is a tuple of vectors, which may be empty."""
+    """Return whether a Numba type is a tuple of vectors, which may be empty."""
     return isinstance(t, types.BaseTuple) and all(member == vector for member in t)
 
 
@@ -49,8 +49,8 @@ def _base(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -
 
 def _vector_at(builder: Any, base: Any, k: int) -> Any:
     """Return the address of the k-th vector after a base."""
-    place = builder.gep(base, [ir.Constant(ir.IntType(64), k * W)], inbounds=True)
-    return builder.bitcast(place, ir.PointerType(_VECTOR))
+    pointer = builder.gep(base, [ir.Constant(ir.IntType(64), k * W)], inbounds=True)
+    return builder.bitcast(pointer, ir.PointerType(_VECTOR))
 
 
 def _cells(a: Any, i: int, step: int, rows: int, columns: int) -> Any:
@@ -100,8 +100,8 @@ def _add_outer(one_each):
             vectors = [builder.load(_vector_at(builder, base, k), align=8) for k in range(count)]
             result = []
             for r in range(len(sig.args[1])):
-                place = _base(context, builder, sig.args[2], args[2], at)
-                factor = _splat(builder, builder.load(place)) if one_each else _load_vector(builder, place)
+                pointer = _base(context, builder, sig.args[2], args[2], at)
+                factor = _splat(builder, builder.load(pointer)) if one_each else _load_vector(builder, pointer)
                 for k, value in enumerate(vectors):
                     operands = [factor, value, builder.extract_value(args[0], r * count + k)]
                     result.append(_call_llvm(builder, "llvm.fmuladd.v8f64", _VECTOR, operands))
@@ -113,9 +113,9 @@ def _add_outer(one_each):
     return define
 
 
-def _load_vector(builder: Any, place: Any) -> Any:
+def _load_vector(builder: Any, pointer: Any) -> Any:
     """Return the vector at an address."""
-    return builder.load(builder.bitcast(place, ir.PointerType(_VECTOR)), align=8)
+    return builder.load(builder.bitcast(pointer, ir.PointerType(_VECTOR)), align=8)
 
 
 # tile[r, k] + p[j + r step] a[i + 8 k : i + 8 k + 8] for all rows r and columns k, p a number or a vector
@@ -137,8 +137,8 @@ def _with_array(instruction):
             return None
 
         def codegen(context, builder, sig, args):
-            places = _places(context, builder, sig.args[2:], args[2:], len(sig.args[0]), len(sig.args[1]))
-            values = [builder.load(place, align=8) for place in places]
+            pointers = _pointers(context, builder, sig.args[2:], args[2:], len(sig.args[0]), len(sig.args[1]))
+            values = [builder.load(pointer, align=8) for pointer in pointers]
             operation = getattr(builder, instruction)
             result = [operation(builder.extract_value(args[0], k), value) for k, value in enumerate(values)]
             return context.make_tuple(builder, sig.return_type, result)
@@ -164,9 +164,9 @@ def store_tile(typingctx, a, i, step, rows, tile):
         return None
 
     def codegen(context, builder, sig, args):
-        places = _places(context, builder, sig.args[:3], args[:3], len(sig.args[4]), len(sig.args[3]))
-        for k, place in enumerate(places):
-            builder.store(builder.extract_value(args[4], k), place, align=8)
+        pointers = _pointers(context, builder, sig.args[:3], args[:3], len(sig.args[4]), len(sig.args[3]))
+        for k, pointer in enumerate(pointers):
+            builder.store(builder.extract_value(args[4], k), pointer, align=8)
         return context.get_dummy_value()
 
     return types.void(a, i, step, rows, tile), codegen
@@ -189,9 +189,9 @@ def _whole_product(numbers):
                 for c in range(m):
                     value = ir.Constant(_VECTOR, [_DOUBLE(0.0)] * W)
                     for k in range(n if numbers else m):
-                        place = ir.Constant(ir.IntType(64), k * n + r) if numbers else None
+                        pointer = ir.Constant(ir.IntType(64), k * n + r) if numbers else None
                         other = (
-                            _splat(builder, builder.load(builder.gep(base, [place], inbounds=True)))
+                            _splat(builder, builder.load(builder.gep(base, [pointer], inbounds=True)))
                             if numbers
                             else builder.load(_vector_at(builder, base, k * m + c), align=8)
                         )
@@ -271,12 +271,12 @@ def gather(typingctx, a, i, step):
     return vector(a, i, step), codegen
 
 
-def _places(context: Any, builder: Any, kinds: Any, args: Any, size: int, rows: int) -> list[Any]:
+def _pointers(context: Any, builder: Any, kinds: Any, args: Any, size: int, rows: int) -> list[Any]:
     """Return the addresses of the vectors of a tile in a flat array, from an index on, rows ``step`` apart."""
     at, by = (context.cast(builder, args[k], kinds[k], types.intp) for k in (1, 2))
-    places = []
+    pointers = []
     for _ in range(rows):
         base = _base(context, builder, kinds[0], args[0], at)
-        places += [_vector_at(builder, base, k) for k in range(size // rows)]
+        pointers += [_vector_at(builder, base, k) for k in range(size // rows)]
         at = builder.add(at, by)
-    return places
+    return pointers

@@ -106,7 +106,7 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any
 
 
 def _is_floats(a: Any) -> bool:
-    """Say whether a Numba type is a C-contiguous float64 array."""
+    """Return whether a Numba type is a C-contiguous float64 array."""
     return isinstance(a, types.Array) and a.dtype == types.float64 and a.layout == "C"
 
 

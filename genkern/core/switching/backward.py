@@ -1,4 +1,4 @@
-"""The way back through the tree of all paths: derivatives are passed on from each node to the one above."""
+"""The backward walk through the tree of all paths: derivatives are propagated from each node to its parent."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ LARGEST = float(np.finfo(np.float64).max)
 
 
 @kernel
-def go_back(regimes, place, t, tree, work, sums):
-    """Add what the node at depth t says about the parameters of its regime; pass derivatives on to the one above."""
+def go_back(regimes, indices, t, tree, work, sums):
+    """Add the derivatives by the parameters of the node's regime at depth t; propagate derivatives to its parent."""
     k, w = tree.path[t], tree.mass[t]
     if w == 0.0:
-        return  # nothing below it has any weight
-    p, row, position = place[0], place[1], place[2] + t
+        return  # none of its descendants has any weight
+    p, row, position = indices[0], indices[1], indices[2] + t
     n = len(work.a)
     _second(tree.mean[t], tree.cov[t], w, tree.pull[t], tree.push[t], work)
     sums.regimes[position, k] += w
@@ -64,7 +64,7 @@ def _second(mean, cov, w, pull, push, work):
 
 @kernel
 def _observed(inverse):
-    """Say whether any channel was there."""
+    """Return whether any channel was observed."""
     total = 0.0
     for a in range(len(inverse)):
         total += inverse[a, a]
@@ -141,7 +141,7 @@ def _before_update(C, t, tree, work):
 
 @kernel
 def _return_predict(A, t, tree, work, by_A, left):
-    """Add a m^T + 2 B A P to the derivative by A, the second moment of the state left, and pass derivatives on."""
+    """Add a m^T + 2 B A P to the derivative by A, the second moment of the state left, and propagate derivatives."""
     n = len(work.a)
     mean, cov = tree.mean[t - 1], tree.cov[t - 1]
     add_outer(by_A, 1.0, work.a, mean)

@@ -13,7 +13,7 @@ from genkern.core.switching.types import Regimes
 
 
 class Precisions(NamedTuple):
-    """Inverse covariances of a stack of regimes, with leading axes (P, S), and what is made of them.
+    """Inverse covariances of a stack of regimes, with leading axes (P, S), and products with them.
 
     Q (n, n), QA = Q^-1 A, AQA = A^T Q^-1 A, R (d, d), cov (n, n) inverses, and constants (3,): -log|2 pi V|/2 of them.
     """
@@ -27,7 +27,7 @@ class Precisions(NamedTuple):
 
 
 class DensityWorkspace(NamedTuple):
-    """Workspace: observed (d,), the channels that are there, every (n,), 0 to n - 1, and arrays for n and d.
+    """Workspace: observed (d,), the observed channels, every (n,), 0 to n - 1, and arrays for n and d.
 
     J (T, n, n), j (T, n), link (T, n, n); matrices (n, n), (d, n) and (d, d); vectors v (n,), e and u (d,).
     """
@@ -59,16 +59,16 @@ def precisions_of(regimes: Regimes) -> Precisions:
 
 
 def space_of(longest: int, n: int, d: int) -> DensityWorkspace:
-    """Return the Space for series of so many steps, n states and d channels."""
+    """Return the workspace for series of so many steps, n states and d channels."""
     shapes = ((longest, n, n), (longest, n), (longest, n, n), (n, n), (n, n), (n, n), (d, n), (d, d), (d, d), (d, d))
     arrays = (np.zeros(shape) for shape in (*shapes, (n,), (d,), (d,)))
     return DensityWorkspace(np.zeros(d, np.int64), np.arange(n), *arrays)
 
 
 @inlined
-def look(regimes, precisions, place, x, mean, space):
-    """Return log N(x; C mean + b, R) over the channels that are there; fill small with R^-1, u with R^-1 (x - ...)."""
-    p, k = place
+def look(regimes, precisions, indices, x, mean, space):
+    """Return log N(x; C mean + b, R) over the observed channels; fill small with R^-1, u with R^-1 (x - ...)."""
+    p, k = indices
     constant = observation(regimes.R[p, k], precisions.R[p, k], precisions.constants[p, k, 1], x, space)
     C = regimes.C[p, k]
     d, n = C.shape
@@ -108,14 +108,14 @@ def traced(inverse, C, cov, space):
 
 
 @inlined
-def move(regimes, precisions, place, rows, beliefs, space):
+def move(regimes, precisions, indices, rows, beliefs, space):
     """Return the expected log density of the step to a state, at rows[1] of an object that begins at rows[0].
 
     Fills square with the expected square of its noise, and v with its mean.
     """
-    p, k = place
+    p, k = indices
     first, row = rows
-    noise(regimes, place, rows, beliefs, space)
+    noise(regimes, indices, rows, beliefs, space)
     inverse = precisions.cov[p, k] if row == first else precisions.Q[p, k]
     total = 0.0
     for a in range(len(space.v)):
@@ -125,9 +125,9 @@ def move(regimes, precisions, place, rows, beliefs, space):
 
 
 @inlined
-def noise(regimes, place, rows, beliefs, space):
+def noise(regimes, indices, rows, beliefs, space):
     """Fill square with E[w w^T] of w = s_t - A s_{t-1}, or s_0 - m_0, and v with E[w]; spare with Cov(w, s_{t-1})."""
-    p, k = place
+    p, k = indices
     first, row = rows
     n = len(space.v)
     copy(beliefs.cov[row], space.square)
@@ -155,7 +155,7 @@ def noise(regimes, place, rows, beliefs, space):
 
 @inlined
 def observation(R, inverse, constant, x, space):
-    """Fill small (d, d) with the inverse of R over the channels of x that are there; return -log|2 pi R|/2 of them."""
+    """Fill small (d, d) with the inverse of R over the observed channels of x; return -log|2 pi R|/2 of them."""
     d = len(x)
     size = 0
     for c in range(d):

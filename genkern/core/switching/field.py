@@ -7,9 +7,9 @@ tridiagonal: with :math:`\langle \cdot \rangle` the mean over regimes at a step,
    - 2 s_t^T \langle Q^{-1} A \rangle_t s_{t-1} + s_{t-1}^T \langle A^T Q^{-1} A \rangle_t s_{t-1}
    + s_t^T \langle C^T R^{-1} C \rangle_t s_t - 2 s_t^T \langle C^T R^{-1} (x_t - b) \rangle_t \right) + \ldots
 
-Elimination forwards and substitution backwards give its moments, as a Kalman smoother does; (no system has these
-averages for its own, so an ordinary one would not do). Given the moments, expected log densities are the evidence of an
-HMM over regimes.
+Elimination forwards and substitution backwards give its moments, as a Kalman smoother does;
+(the averages are not the parameters of any one system, so that the ordinary smoother does not apply). Given the
+moments, expected log densities are the evidence of an HMM over regimes.
 
 References
 ----------
@@ -33,7 +33,7 @@ from genkern.core.switching.types import Regimes, SwitchingSums
 
 
 class StateField(NamedTuple):
-    """Q(s): mean (N, n), cov (N, n, n), cross (N, n, n): Cov(s_t, s_{t-1}), nothing at starts; entropy (n_objects,)."""
+    """Q(s): mean (N, n), cov (N, n, n), cross (N, n, n): Cov(s_t, s_{t-1}), zero at starts; entropy (n_objects,)."""
 
     mean: Floats
     cov: Floats
@@ -125,7 +125,7 @@ def _eliminate(data, p, first, length, gamma, space):
             for k in range(gamma.shape[1]):
                 add(space.square, gamma[first + t + 1, k], precisions.AQA[p, k])
         half = invert(space.square, space.every, space.spare, space.J[t])
-        for a in range(n):  # what was subtracted, in units of what is left
+        for a in range(n):  # what was subtracted, relative to the remainder
             if t > 0 and not EPS * space.third[0, a] * space.J[t, a, a] <= ROUNDED:
                 half = np.nan
         if np.isnan(half):
@@ -166,7 +166,7 @@ def _own_terms(regimes, precisions, p, t, gamma, x, space):
 
 @kernel
 def _look_back(C, x, offset, space):
-    """Fill u with R^-1 (x - b), wide with R^-1 C over the channels that are there; small holds R^-1, zero elsewhere."""
+    """Fill u with R^-1 (x - b), wide with R^-1 C over the observed channels; small holds R^-1, zero elsewhere."""
     d, n = C.shape
     for c in range(d):
         total = 0.0
@@ -209,7 +209,7 @@ def _substitute(first, length, space, beliefs):
         add(cov, 1.0, space.spare)
 
 
-# --- what the M-step needs
+# --- sums for the M-step
 
 
 @kernel
@@ -226,10 +226,10 @@ def add_objects(data, gamma, beliefs, space, sums):
 
 
 @inlined
-def _add_look(parameters, place, w, x, beliefs, space, sums):
+def _add_look(parameters, indices, w, x, beliefs, space, sums):
     """Add to the derivatives by C, R and the offset, to the moments of states that are seen, and to their number."""
     regimes, precisions = parameters
-    p, k, i, row = place
+    p, k, i, row = indices
     mean, cov, C = beliefs.mean[row], beliefs.cov[row], regimes.C[p, k]
     d, n = C.shape
     look(regimes, precisions, (p, k), x, mean, space)
@@ -264,10 +264,10 @@ def _add_look(parameters, place, w, x, beliefs, space, sums):
 
 
 @inlined
-def _add_move(parameters, place, w, beliefs, space, sums):
+def _add_move(parameters, indices, w, beliefs, space, sums):
     """Add to the derivatives by A and Q, or by the first mean and covariance, and to the moment of states left."""
     regimes, precisions = parameters
-    p, k, i, row, first = place
+    p, k, i, row, first = indices
     n = len(space.v)
     noise(regimes, (p, k), (first, row), beliefs, space)
     inverse = precisions.cov[p, k] if row == first else precisions.Q[p, k]

@@ -80,7 +80,7 @@ def filter_objects(data, members, particles, uniforms, clouds, workspaces, logs,
     for i in members:
         first, length = offsets[i], offsets[i + 1] - offsets[i]
         for run in range(uniforms.shape[1]):
-            total, alive = 0.0, np.int64(0)  # a plain zero would be compiled for as a constant
+            total, alive = 0.0, np.int64(0)  # int64, as Numba compiles callees once more for a literal
             for t in range(length):
                 alive = _continue(regimes, values[first + t], t, alive, clouds, workspaces, lost[i])
                 if alive < 0:
@@ -97,7 +97,7 @@ def filter_objects(data, members, particles, uniforms, clouds, workspaces, logs,
 def _continue(regimes, x, t, alive, clouds, workspaces, lost):
     """Fill ``ahead`` with all continuations of the particles, log weights included; return their number, -1: singular.
 
-    At t = 0 they are the first regimes. ``lost`` (2,) takes what particles have lost.
+    At t = 0 they are the first regimes. ``lost`` (2,) is set to the digits that particles have lost.
     """
     here, ahead = clouds
     workspace, counts = workspaces

@@ -2,7 +2,7 @@ r"""Switching linear dynamical systems by enumeration: all paths of regimes, wal
 
 A node at depth t is a path :math:`q_0 \ldots q_t`; it holds the filtered belief about :math:`s_t` given that path, and
 its log weight :math:`\log p(q_0 \ldots q_t, x_0 \ldots x_t)`. The likelihood is the sum over the leaves. A second walk
-goes through the tree once more and, on the way back from each node to the one above, passes on derivatives: with
+goes through the tree once more and, on the way back from each node to its parent, propagates derivatives: with
 :math:`g` and :math:`G` the derivatives of the log-likelihood by the mean m and covariance P of a filtered belief, w the
 posterior probability of the node, K, S, u the gain, innovation covariance and scaled innovation of its update and
 :math:`L = I - K C`, the belief before the update has the derivatives
@@ -10,7 +10,7 @@ posterior probability of the node, K, S, u the gain, innovation covariance and s
 .. math:: a = L^T g + w C^T u, \qquad
    B = L^T G L + \tfrac12 (h c^T + c h^T) + \tfrac{w}{2} (c c^T - C^T S^{-1} C), \quad h = L^T g, \; c = C^T u
 
-and the one above :math:`A^T a`, :math:`A^T B A`. The posterior moments of the states are sums over nodes as well:
+and the parent :math:`A^T a`, :math:`A^T B A`. The posterior moments of the states are sums over nodes as well:
 :math:`E[s_t] = \sum w m + P g` and :math:`E[s_t s_t^T] = \sum w (P + m m^T) + 2 P G P + m (P g)^T + (P g) m^T`.
 """
 
@@ -29,7 +29,7 @@ from genkern.core.kalman.steps import Floats, Ints, buffers, predict, relative, 
 from genkern.core.switching.backward import go_back
 from genkern.core.switching.types import Regimes, SwitchingSums, empty_sums, tree_of, work_of
 
-NODE, PRUNED, SINGULAR = 0, 1, 2  # what is found where the walk goes down
+NODE, PRUNED, SINGULAR = 0, 1, 2  # kinds of nodes on the way down
 
 
 def enumerate_paths(
@@ -93,7 +93,7 @@ def walk_objects_down(data, members, tree, workspaces, masses, failed, lost):
 
 @kernel
 def walk_objects_up(data, members, tree, workspaces, masses, sums):
-    """Fill the other rows of some members, whose log-likelihoods are there."""
+    """Fill the other rows of some members, whose log-likelihoods are known."""
     regimes, values, offsets = data
     for i in members:
         p = i if len(regimes.start) > 1 else 0
@@ -107,11 +107,11 @@ def walk_down(regimes, p, x, tree, workspaces, failed, lost):
     """Return the log of the summed weights of all leaves, as that of the largest and the rest, which are to be added.
 
     It is NaN if an innovation covariance is singular, at the step ``failed``. The sum has too few digits to divide by.
-    ``lost`` (2,) takes what the paths have lost.
+    ``lost`` (2,) is set to the digits that the paths have lost.
     """
     length, count = len(x), regimes.start.shape[1]
     top, total = -np.inf, 0.0
-    depth = np.int64(0)  # a plain zero would be compiled for as a constant
+    depth = np.int64(0)  # int64, as Numba compiles callees once more for a literal
     tree.path[0] = -1
     while depth >= 0:
         tree.path[depth] += 1
@@ -141,24 +141,24 @@ def walk_down(regimes, p, x, tree, workspaces, failed, lost):
 
 
 @kernel
-def walk_up(regimes, place, x, total, tree, workspaces, sums):
-    """Add to the sums of object ``place[1]``, whose model is ``place[0]`` and whose first position ``place[2]``.
+def walk_up(regimes, indices, x, total, tree, workspaces, sums):
+    """Add to the sums of object ``indices[1]``, whose model is ``indices[0]`` and whose first position ``indices[2]``.
 
     Paths with one step of probability zero are walked for the derivative by that probability, which is not zero.
     """
     length, count = len(x), regimes.start.shape[1]
     workspace, work = workspaces
-    depth = np.int64(0)  # a plain zero would be compiled for as a constant
+    depth = np.int64(0)  # int64, as Numba compiles callees once more for a literal
     tree.path[0] = -1
     while depth >= 0:
         tree.path[depth] += 1
         if tree.path[depth] == count:
             depth -= 1
             if depth >= 0:
-                go_back(regimes, place, depth, tree, work, sums)
+                go_back(regimes, indices, depth, tree, work, sums)
             continue
         # Where no path is possible, a covariance may be singular: x has no density to lose there.
-        if _enter(regimes, place[0], x, depth, tree, workspace, None) != NODE:
+        if _enter(regimes, indices[0], x, depth, tree, workspace, None) != NODE:
             continue
         _keep_update(depth, tree, workspace)
         if depth < length - 1:
@@ -168,16 +168,16 @@ def walk_up(regimes, place, x, total, tree, workspaces, sums):
         weight = np.exp((tree.log_weight[depth] - total[0]) - total[1])
         if tree.zeros[depth] == 0:
             tree.mass[depth] = weight
-            go_back(regimes, place, depth, tree, work, sums)
+            go_back(regimes, indices, depth, tree, work, sums)
         else:
-            _add_impossible(regimes, place, depth, tree, weight, sums)
+            _add_impossible(regimes, indices, depth, tree, weight, sums)
 
 
 @kernel
 def _enter(regimes, p, x, t, tree, workspace, counts):
     """Fill the belief and the log weight of the node of regime path[t] at depth t; zero probabilities are left out.
 
-    With counts (or None) also what it has lost.
+    With counts (or None) also the digits that it has lost.
     """
     k = tree.path[t]
     n = len(workspace.vector)
@@ -217,7 +217,7 @@ def _enter(regimes, p, x, t, tree, workspace, counts):
 
 @kernel
 def _keep_update(t, tree, workspace):
-    """Store what the way back needs of the update at depth t, and begin its sums from below."""
+    """Store the update at depth t for the way back, and set the sums over its children to zero."""
     n, d = workspace.gain.shape
     copy(workspace.gain, tree.gain[t])
     for a in range(d):
@@ -235,9 +235,9 @@ def _keep_update(t, tree, workspace):
 
 
 @kernel
-def _add_impossible(regimes, place, last, tree, weight, sums):
+def _add_impossible(regimes, indices, last, tree, weight, sums):
     """Add the weight of a path with one step of probability zero to the derivative by it."""
-    p, row = place[0], place[1]
+    p, row = indices[0], indices[1]
     if regimes.start[p, tree.path[0]] == 0.0:
         sums.start[row, tree.path[0]] += weight
     for t in range(1, last + 1):

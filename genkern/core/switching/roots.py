@@ -25,7 +25,7 @@ def log_weights(start: Floats, transitions: Floats, paths: Ints) -> Floats:
 
 
 def mend(sums: SwitchingSums, regimes: Regimes, values: Floats, offsets: Ints) -> None:
-    """Replace log-likelihoods in which digits are lost by those on square roots, whose loss is then all that counts."""
+    """Replace log-likelihoods in which digits are lost, and their losses, by those of filters on square roots."""
     for i in np.flatnonzero(~(loss_of(sums.lost[:, 0]) <= LOST)):
         start, transitions, *parts = (part[i if len(part) > 1 else 0] for part in regimes)
         x = values[offsets[i] : offsets[i + 1]]

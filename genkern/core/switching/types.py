@@ -1,4 +1,4 @@
-"""What the passes over switching linear dynamical systems take and give, and where they work."""
+"""Inputs, outputs and workspaces of the passes over switching linear dynamical systems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Regimes(NamedTuple):
 
     start (P, S), transitions (P, S, S), A (P, S, n, n), C (P, S, d, n), Q (P, S, n, n), R (P, S, d, d), mean (P, S, n)
     and cov (P, S, n, n) of the first state, offset (P, S, d) of the observations. Regime q_t governs the
-    step that leads to s_t, and what is seen at t.
+    step that leads to s_t, and the observation at t.
     """
 
     start: Floats
@@ -29,7 +29,7 @@ class Regimes(NamedTuple):
 
 
 class SwitchingSums(NamedTuple):
-    r"""What the walks give, rows of objects.
+    r"""Results of the walks, rows of objects.
 
     log_prob (n_objects,); failed (n_objects,), the position at which an innovation covariance is singular, or -1; lost
     (n_objects, 2), the largest growth and drift, as ``kalman.rounding`` defines them, of a path that is possible; the
@@ -62,7 +62,7 @@ class SwitchingSums(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """The branch on which the walk is, by depth: beliefs, updates, log weights, and what comes back from below."""
+    """The branch on which the walk is, by depth: beliefs, updates, log weights, and derivatives from the children."""
 
     path: Ints
     zeros: Ints
@@ -96,7 +96,7 @@ class SwitchingWorkspace(NamedTuple):
 
 
 def empty_sums(regimes: Regimes, offsets: Ints, derivatives: bool) -> SwitchingSums:
-    """Return zeros, no rows of derivatives and posteriors unless asked for."""
+    """Return zeros; derivatives and posteriors have no rows unless asked for."""
     S, d, n = regimes.C.shape[1:]
     objects, positions = len(offsets) - 1, int(offsets[-1])
     rows, steps = (objects, positions) if derivatives else (0, 0)
@@ -108,12 +108,12 @@ def empty_sums(regimes: Regimes, offsets: Ints, derivatives: bool) -> SwitchingS
 
 
 def tree_of(depth: int, n: int, d: int) -> Tree:
-    """Return the Tree for paths of so many steps, n states and d channels."""
+    """Return the tree for paths of so many steps, n states and d channels."""
     shapes = ((), (n,), (n, n), (n, d), (d, d), (d,), (), (n,), (n, n), (2, n, n), (2,))
     return Tree(np.zeros(depth, np.int64), np.zeros(depth, np.int64), *(np.zeros((depth, *s)) for s in shapes))
 
 
 def work_of(n: int, d: int) -> SwitchingWorkspace:
-    """Return the Work for n states and d channels."""
+    """Return the workspace for n states and d channels."""
     shapes = ((n, n),) * 4 + ((n, d),) + ((n,),) * 4 + ((d,), (d, d))
     return SwitchingWorkspace(*(np.zeros(shape) for shape in shapes))

@@ -2,9 +2,9 @@ r"""Counts of k-mers in sequences of symbols, dense or sparse.
 
 .. math:: Φ_u(x) = \#\{t : x_t x_{t+1} \dots x_{t+k-1} = u\}
 
-The word u = u_1 ... u_k stands at index Σ_j u_j m^{k-j}: words are in lexicographic order. A code c >= m stands for
-missing information: some symbol of its members, each as likely. Counted is the expectation, so a window spreads its
-weight 1 evenly over all words it may spell. Sequences shorter than k have no words. A gapped word reads x_{t + s_1} ...
+The word u = u_1 ... u_k has index Σ_j u_j m^{k-j}: words are in lexicographic order. A code c >= m is
+ambiguous: any symbol of its members, each as likely. Counts are expectations, so that a window spreads its weight 1
+evenly over all words that it may spell. Sequences shorter than k have no words. A gapped word reads x_{t + s_1} ...
 x_{t + s_k} at given shifts 0 = s_1 < s_2 < ... instead, and sequences shorter than s_k + 1 have none.
 
 References
@@ -26,11 +26,11 @@ from genkern.core.words.shares import choices_of, spread_dense, spread_sparse
 Floats = NDArray[np.float64]
 Ints = NDArray[Any]
 
-CHUNK = 1024  # windows whose words are made at a time, in the first-level cache
-ROUND = 64  # windows by which loops in vectors go, so that none are left over
+CHUNK = 1024  # windows whose words are computed at a time, in the first-level cache
+ROUND = 64  # numbers of windows are rounded up to a multiple of it, for loops in vectors
 DIGIT = 11  # bits sorted at a time, at most
 MARKED = 1 << 17  # words up to which one bit each fits the first-level cache, and sparse rows need no sorting
-FINE, AMBIGUOUS = -1, -2  # what a count says, unless it says in which sequence it met its limit
+FINE, AMBIGUOUS = -1, -2  # results of a count; others are the index of the sequence in which it exceeded its limit
 
 
 def kmer_counts(
@@ -53,12 +53,12 @@ def kmer_counts(
     m, k : int
         Size of the alphabet, length of the words.
     members : ndarray or CSR matrix (M, m), optional
-        0/1: what a code may stand for. Needed where codes are ambiguous.
+        0/1: the symbols that a code may mean. Needed where codes are ambiguous.
     dtype : data type, default=float64
         Of the counts: integers, float32 or float64. A count that it cannot hold is refused, and so are integers for the
         shares of ambiguous windows.
     shifts : array-like (k,) of int, optional
-        Where a word reads its symbols, rising from 0. The default is 0, ..., k - 1.
+        Offsets of the symbols of a word, rising from 0. The default is 0, ..., k - 1.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def kmer_sparse(
         buffer = np.zeros((3, longest + ROUND), _kind(m**k))
         said = _count_sparse(codes, offsets, (*size, *_digits(m**k)), reads, buffer, data, indices, indptr)
     if _is_plain(said, dtype):
-        # Views: what lies behind was never touched and takes no memory.
+        # Views: the rest was never written and takes no memory.
         return data[: indptr[-1]], indices[: indptr[-1]], indptr
     _refuse_shares(codes, offsets, m, span, dtype)
     shares, indices, indptr = spread_sparse(
@@ -130,7 +130,7 @@ def _check(codes: Ints, offsets: Ints, m: int, k: int) -> tuple[Ints, Ints]:
 
 
 def _check_shifts(shifts: Any, k: int) -> tuple[Ints, int]:
-    """Return where words read, the last place repeated so that there are always four, and how many places they span."""
+    """Return the positions that words read, the last one repeated to have at least four, and how many they span."""
     reads = np.arange(k) if shifts is None else np.asarray(shifts, dtype=np.int64)
     if reads.shape != (k,) or reads[0] != 0 or (np.diff(reads) < 1).any():
         raise ValueError(f"kmer_counts: shifts must be {k} integers that rise from 0. Got {shifts}.")
@@ -152,7 +152,7 @@ def _longest(offsets: Ints) -> int:
 
 
 def _is_plain(said: int, dtype: Any) -> bool:
-    """Say whether a count met plain symbols alone; refuse a data type that could not hold it."""
+    """Return whether a count met plain symbols alone; refuse a data type that could not hold it."""
     if said >= 0:
         raise ValueError(
             f"kmer_counts: {np.dtype(dtype)} counts up to {_limit(dtype)}. Got a word more often than that in sequence "
@@ -284,8 +284,8 @@ def _count_dense(codes, offsets, size, reads, buffer, table, counts):
 def _count_marked(codes, offsets, size, reads, buffer, data, indices, indptr):
     """Append the words of each sequence as _count_sparse does, without sorting.
 
-    A bit marks each word that occurs. The place of a word among these is the number of marks before its own: those in
-    earlier groups of 64, summed up once, and those before it in its group. Words are placed and counted in a buffer
+    A bit marks each word that occurs. The rank of a word among these is the number of marks before its own: those in
+    earlier groups of 64, summed up once, and those before it in its group. Words are sorted and counted in a buffer
     that stays in the cache, (4, longest sequence + ROUND), and then written once, in order.
     """
     m, k, span, limit = size
@@ -310,20 +310,20 @@ def _count_marked(codes, offsets, size, reads, buffer, data, indices, indptr):
         for t in range(count):
             group = words[t] >> group_bits
             earlier = marks[group] & ~(ones << np.uint64(words[t] & in_group))
-            place = np.uint64(before[group]) + np.uint64(count_ones(earlier))
-            ordered[place] = words[t]
-            many[place] += once
+            rank = np.uint64(before[group]) + np.uint64(count_ones(earlier))
+            ordered[rank] = words[t]
+            many[rank] += once
         marks[:] = 0
         highest = words.dtype.type(0)
-        for place in range(distinct):
-            highest = max(highest, many[place])
+        for rank in range(distinct):
+            highest = max(highest, many[rank])
         if highest > limit:
             return i
         found, counts = indices[filled:], data[filled:]
-        for place in range(distinct):
-            found[place] = ordered[place]
-        for place in range(distinct):
-            counts[place] = many[place]
+        for rank in range(distinct):
+            found[rank] = ordered[rank]
+        for rank in range(distinct):
+            counts[rank] = many[rank]
         filled += distinct
         indptr[i + 1] = filled
     return FINE

@@ -4,7 +4,7 @@ r"""Exact features of the empirical mean map kernel of words of k symbols, as a 
 
 over the words u_s of x and v_t of y. Of each position it takes :math:`B = (1 - e) I + e\, 1 1^T` between symbols, of
 which both forms are roots: :math:`R = B^{1/2}` along every axis of the tensor of word frequencies, or
-:math:`\prod_j ((1 - e) [u_j = v_j] + e)` multiplied out, whose terms count words with gaps. A code c >= m stands for
+:math:`\prod_j ((1 - e) [u_j = v_j] + e)` multiplied out, whose terms count words with gaps. A code c >= m means
 one of its members, each as likely, and features are expectations. Sequences shorter than k have features zero.
 
 References

@@ -87,7 +87,7 @@ def _divided(sums: Floats, offsets: Ints, others: Ints, k: int, half: bool) -> F
 def _sum_words(codes, words, others, offsets, k, similarity, half, sums):
     """Set sums (n, n') over all pairs of words, with ``half`` on and above the diagonal only."""
     width = (np.diff(offsets).max() + W - 1) // W * W + k
-    rows, total, places = np.zeros((len(similarity), width)), np.empty(width), np.empty(k, np.int64)
+    rows, total, offsets = np.zeros((len(similarity), width)), np.empty(width), np.empty(k, np.int64)
     for j in range(len(offsets) - 1):
         count = offsets[j + 1] - offsets[j] - k + 1
         if count < 1:
@@ -99,18 +99,18 @@ def _sum_words(codes, words, others, offsets, k, similarity, half, sums):
             total[:] = 0.0
             for p in range(words.bounds[i], words.bounds[i + 1]):
                 for a in range(k):
-                    places[a] = codes[words.starts[p] + a] * width + a
-                _add_word(rows, places, words.counts[p], count, total)
+                    offsets[a] = codes[words.starts[p] + a] * width + a
+                _add_word(rows, offsets, words.counts[p], count, total)
             sums[i, j] = total[:count].sum()
 
 
 @kernel
-def _add_word(rows, places, weight, count, total):
-    """Add to total (count,) the similarity of a word, given by places in ``rows``, to all words of a sequence."""
+def _add_word(rows, offsets, weight, count, total):
+    """Add to total (count,) the similarity of a word, given by offsets into ``rows``, to all words of a sequence."""
     for t in range(0, count, W):
         product = broadcast(weight)
-        for place in places:
-            product = product * load(rows, place + t)
+        for offset in offsets:
+            product = product * load(rows, offset + t)
         store(total, t, load(total, t) + product)
 
 

@@ -37,7 +37,7 @@ def spread_sparse(
 ) -> tuple[Floats, Ints, Ints]:
     """Return data, indices and indptr where codes are ambiguous: all spellings, sorted and summed up.
 
-    size: m, places that a word spans; reads: where it reads its k symbols; leave_out: whether windows with too many
+    size: m, positions that a word spans; reads: positions of its k symbols; leave_out: whether windows with too many
     spellings are left out, not refused.
     """
     spelled, refused = _spellings(codes, offsets, size[1], reads, first)

@@ -8,8 +8,8 @@ together, at about twice the cost:
 .. math:: k = \sum a\,b \;\Rightarrow\; \bar a = \sum \bar k\,b, \quad \bar b = \sum \bar k\,a
 
 All numbers are non-negative, so both passes also run on logarithms. The ordinary pass scales every intermediate tensor
-of every row by a power of two; a row in which some positive number comes near the end of the floating range all the
-same, or posteriors do not sum to one, is done once more on logarithms.
+of every row by a power of two; a row in which a positive number still comes near the limits of float64, or posteriors
+do not sum to one, is recomputed in logarithms.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from opt_einsum.paths import auto
 from scipy.special import logsumexp
 
-from genkern.models.graph import Graph
+from genkern.models.graph.model import Graph
 from genkern.validation import Floats
 
 Codes = NDArray[np.int64]
@@ -34,9 +34,9 @@ Axes = tuple[tuple[int, ...], bool]  # the nodes of a tensor's axes, and whether
 
 HIDDEN, GIVEN, MIXED = 0, 1, 2  # a node is unknown in all rows, known in all, or known in some
 LARGEST = 1 << 26  # numbers in one tensor of one row: half a gigabyte
-BLOCK = 1 << 21  # numbers in one tensor of a block of rows
-SMALLEST = 2.0**-500  # of the positive entries of a scaled tensor, so that no product of two is lost
-LOOSE = 1e-9  # posteriors of a row sum to one within this, or the row is redone on logarithms
+BATCH_NUMBERS = 1 << 21  # numbers in one tensor of a batch of rows
+SMALLEST = 2.0**-500  # smallest positive entry of a scaled tensor: no product of two underflows
+LOOSE = 1e-9  # posteriors of a row sum to one within this, or the row is recomputed in logarithms
 TYPICAL_ROWS = 64  # the number of rows for which orders of contraction are found
 BATCH = "r"
 LETTERS = ascii_letters.replace(BATCH, "")
@@ -45,8 +45,8 @@ LETTERS = ascii_letters.replace(BATCH, "")
 class Factor(NamedTuple):
     """A table cut at given nodes.
 
-    cells (k,) are the places in the flat parameter vector for given states 0; columns and strides say how they move
-    with the given states; nodes and shape are the remaining axes; node is the owner of the table.
+    cells (k,) are offsets into the flat parameter vector for given states 0; columns and strides give their shift by
+    other given states; nodes and shape are the remaining axes; node is the owner of the table.
     """
 
     node: int
@@ -57,7 +57,7 @@ class Factor(NamedTuple):
     strides: Codes
 
     def place(self, codes: Codes) -> Codes:
-        """Return the places (R, k) of the cut tables of rows of codes."""
+        """Return the offsets (R, k) of the cut tables of rows of codes."""
         if not self.columns:
             return np.broadcast_to(self.cells, (len(codes), len(self.cells)))
         return (codes[:, self.columns] @ self.strides)[:, None] + self.cells
@@ -74,12 +74,12 @@ class PairContraction(NamedTuple):
 
 
 class ContractionPlan(NamedTuple):
-    """What to contract, for rows with the same given nodes.
+    """Contractions for rows with the same given nodes.
 
-    scalars : tables of which nothing is left but a number
+    scalars : tables that are cut to a single number
     factors : the other tables
     masks : nodes whose evidence is a factor of its own, (R, size)
-    steps : the contractions; values are numbered factors, masks, a one if there is but one operand, results
+    steps : the contractions; values are numbered factors, masks, a one if there is only one operand, results
     batched : for each value whether it has an axis of rows
     largest : entries of the largest tensor of a row, also before it is summed
     cost : multiplications per row
@@ -127,7 +127,7 @@ def make_plan(graph: Graph, status: tuple[int, ...], shared: bool, keep: tuple[i
 
 
 def _cut(graph: Graph, v: int, start: int, status: tuple[int, ...]) -> Factor:
-    """Return the table of a node, which starts at a place of the flat vector, with the given axes taken out."""
+    """Return the table of a node, which starts at an offset of the flat vector, cut at the given axes."""
     family = (*graph.parents[v], v)
     shape = table_shape(graph, v)
     places = np.arange(math.prod(shape)).reshape(shape)
@@ -142,7 +142,7 @@ def _cut(graph: Graph, v: int, start: int, status: tuple[int, ...]) -> Factor:
 def _order(
     labels: list[Axes], sizes: tuple[int, ...], keep: tuple[int, ...]
 ) -> tuple[list[PairContraction], tuple[bool, ...], int, float]:
-    """Return what a plan says of contracting operands (nodes, batched) to the axes ``keep``."""
+    """Return the fields of a plan that contracts operands (nodes, batched) to the axes ``keep``."""
     symbol = {v: opt_einsum.get_symbol(1 + k) for k, v in enumerate(dict.fromkeys(v for x, _ in labels for v in x))}
     batch = opt_einsum.get_symbol(0)
     spelled = [
@@ -198,7 +198,7 @@ class Contracted(NamedTuple):
 
 def contract(plan: ContractionPlan, operands: list[Floats], rows: int, backward: bool) -> Contracted:
     """Return the probabilities of rows and, if ``backward``, the derivatives of their logarithms by the factors."""
-    with np.errstate(all="ignore"):  # what under- or overflows is found and done again
+    with np.errstate(all="ignore"):  # rows that underflow or overflow are detected and recomputed
         outcome, safe = _contract_scaled(plan, operands, rows, backward)
         again = np.flatnonzero(~safe)
         if len(again):
@@ -233,13 +233,13 @@ def _contract_scaled(
         seed = np.ones(root.shape) / total.reshape((-1,) + (1,) * (root.ndim - 1))
         outcome.raw.extend(_derivatives(plan, values, seed, np.einsum, lambda x, k: np.ldexp(x, shifts[k])))
         for raw, table in zip(outcome.raw, operands):
-            # each table's posterior sums to one: that every adjoint was in range shows in this
+            # the posterior of each table sums to one only if every adjoint was in range
             safe &= np.abs((raw * table.reshape(-1, raw.shape[1])).sum(axis=1) - 1.0) <= LOOSE
     return outcome, safe
 
 
 def _contract_logs(plan: ContractionPlan, operands: list[Floats], rows: int, backward: bool) -> Contracted:
-    """Return the outcome from logarithms of the operands; derivatives beyond the floating range are its largest."""
+    """Return the outcome from logarithms of the operands; derivatives are at most the largest float64."""
     values = list(operands)
     for step in plan.steps:
         values.append(_log_einsum(step.forward, values[step.i], values[step.j]))

@@ -17,8 +17,8 @@ from genkern.models.bayes_net.model import BayesNet
 from genkern.models.bayes_net.rows import pack_codes
 from genkern.models.estimator import ESTIMATES
 from genkern.models.fit.streams import Keys, uniforms
-from genkern.models.graph import Graph, pack_rows
-from genkern.models.graph_estimator import NetEstimator
+from genkern.models.graph.estimator import NetEstimator
+from genkern.models.graph.model import Graph, pack_rows
 from genkern.validation import Floats, check_int, check_number, check_option
 
 
@@ -32,15 +32,15 @@ class BayesNetEstimator(NetEstimator):
     structure : dict of node to list of parents
         The graph. Its order is that of the parameters.
     cardinalities : dict of node to int, or int, optional
-        Numbers of states of observed nodes. The default is one more than the largest code of each in all objects,
-        which must be few and small (at most 64 different ones below 256), lest readings be taken for codes.
+        Numbers of states of observed nodes. The default is one more than the largest code of each in all objects, which
+        must be few and small (at most 64 different ones below 256), so that measurements are not mistaken for codes.
     hidden : dict of node to int, optional
         Hidden nodes with their numbers of states.
     observed : list of nodes, optional
         The observed nodes in the order of the objects' columns; the default is that of ``structure``, without hidden
         nodes.
     pseudocount : float, default=0.01
-        Added to every count, so that what was not seen in training is improbable rather than impossible.
+        Added to every count, so that outcomes not seen in training are improbable rather than impossible.
     estimate : {"map", "ml", "predictive"}, default="map"
         The mode of the posterior under a Dirichlet prior with parameters 1 + pseudocount on every row of a table;
         maximum likelihood, for which ``pseudocount`` is ignored; or the posterior predictive distribution under that
@@ -52,10 +52,10 @@ class BayesNetEstimator(NetEstimator):
     max_iter : int, default=1000
         Largest number of EM steps.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per row, and all further ones together, by the pace of the
-        last, would gain less than ten times this. Zero runs all steps.
+        EM stops when a step gains less than this per row, and all further steps together, extrapolated from the last
+        ones, would gain less than ten times this. Zero runs all steps.
     fixed : tuple of str, default=()
-        What EM leaves as it is in the first guess: nodes, whose tables are kept.
+        Parameters that EM keeps fixed at their starting values: nodes, whose tables are kept.
     callback : callable, optional
         Called after each EM step with its number, the model (of several that are fitted together, the stack of those
         that have not converged) and the objective. If it returns True, the run ends there.
@@ -198,11 +198,11 @@ class BayesNetEstimator(NetEstimator):
         return np.diff(offsets_of_tables(model.graph)).tolist()
 
     def _added(self) -> float:
-        """Return what is added to every count."""
+        """Return the number added to every count."""
         return {"ml": 0.0, "map": self.pseudocount, "predictive": 1.0 + self.pseudocount}[self.estimate]
 
     def maximize(self, statistics: Statistics) -> BayesNet:
-        """Return the M-step's network: smoothed expected frequencies; rows without any count stay as they are.
+        """Return the M-step's network: smoothed expected frequencies; rows without any count are not changed.
 
         Statistics are summed over objects, or those under a stack of own models, which give a stack.
         """

@@ -14,7 +14,7 @@ from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.bayes_net.contraction import GIVEN, HIDDEN, make_plan, offsets_of_tables, table_shape
 from genkern.models.bayes_net.rows import DistinctRows, RowTask, check_size, distinct_rows, pack_codes, sweep
 from genkern.models.draws import draw_rows
-from genkern.models.graph import Graph, make_graph
+from genkern.models.graph.model import Graph, make_graph
 from genkern.models.information import InformationBlocks
 from genkern.models.leaf import refuse_impossible
 from genkern.validation import Floats, check_array, check_int, check_option, check_probabilities
@@ -31,16 +31,17 @@ class BayesNet(Model):
         Names are strings or other hashables. The table of a node has shape (states of parent 1, ..., states of the
         node); its last axis sums to one. The order of the dict is that of the parameters.
     observed : list of nodes, optional
-        The nodes that objects show, in the order of their columns; all others are hidden. The default is all nodes.
+        The observed nodes, in the order of the columns of objects; all others are hidden. The default is all nodes.
 
     Notes
     -----
     An object is a row of integer codes, one per observed node, or a bag (m, n_observed) of such rows drawn
     independently; a 2-D array is n objects of one row each. NaN marks a missing entry, which is summed out.
 
-    Rows with the same evidence are worked on once, and all rows that show the same nodes in one tensor contraction,
+    Rows with the same evidence are computed once, and all rows with the same observed nodes in one tensor contraction,
     whose order is found by ``opt_einsum``. Its reverse pass gives the derivatives by all tables together. Cost and
-    memory are exponential in the width of the graph of the nodes that are not observed; what is too large is refused.
+    memory are exponential in the width of the graph of the nodes that are not observed; networks that are too large are
+    refused.
 
     References
     ----------
@@ -211,7 +212,7 @@ class BayesNet(Model):
         table: Floats = outcome.result[0] / outcome.result[0].sum()
         return table
 
-    # --- the E-step and what is made of it
+    # --- E-step, gradient, information
 
     def statistics(self, X: Any, totals: bool = False) -> Statistics:
         """Return posterior expected statistics per object, or summed over objects (``totals``).
@@ -256,8 +257,8 @@ class BayesNet(Model):
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         """Return the complete-data Fisher information, averaged over numbers of rows, as pairs (index, block).
 
-        It is that of an observer who sees all nodes: one block per row of a table, weighted by the probability of the
-        parents' states.
+        It is that of the complete data, all nodes observed: one block per row of a table, weighted by the probability
+        of the parents' states.
         """
         self._require_single("information")
         codes = np.full((1, len(self.graph.names)), -1, np.int64)
@@ -285,7 +286,7 @@ class BayesNet(Model):
         return simplex.coordinates_of(self.values, coordinates)
 
     def with_parameters(self, vector: ArrayLike, coordinates: str = "softmax") -> Self:
-        """Return the model at a parameter vector; raw coordinates are taken as they are, normalised or not."""
+        """Return the model at a parameter vector; raw coordinates are not normalised."""
         self._require_single("with_parameters")
         check_option(coordinates, COORDINATES, "coordinates", "BayesNet.with_parameters")
         given = np.asarray(vector, dtype=np.float64)

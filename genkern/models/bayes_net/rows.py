@@ -1,4 +1,4 @@
-"""Rows of evidence on a discrete network: encoded, grouped by what they show, and worked on in blocks."""
+"""Rows of evidence on a discrete network: encoded, grouped by their observed nodes, and computed in batches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from genkern.data.intake import locate
 from genkern.data.objects import Packed
 from genkern.models.bayes_net.contraction import (
-    BLOCK,
+    BATCH_NUMBERS,
     GIVEN,
     HIDDEN,
     LARGEST,
@@ -22,14 +22,14 @@ from genkern.models.bayes_net.contraction import (
     contract,
     make_plan,
 )
-from genkern.models.graph import Graph, pack_rows, row_keys, unique_patterns
+from genkern.models.graph.model import Graph, pack_rows, row_keys, unique_patterns
 from genkern.validation import Floats
 
 GROUP_COST = 2e5  # multiplications, per node, that take as long as planning and running one more group of rows
 
 
 class Piece(NamedTuple):
-    """Derivatives (R, k) of the rows' log-probabilities by the parameters at places (R, k) of one node's table."""
+    """Derivatives (R, k) of the rows' log-probabilities by the parameters at offsets (R, k) of one node's table."""
 
     node: int
     places: Codes
@@ -54,14 +54,14 @@ class RowTask(NamedTuple):
     codes: Codes
 
     def take(self, places: Codes) -> Floats:
-        """Return the parameters at places (R, k)."""
+        """Return the parameters at offsets (R, k)."""
         taken: Floats = self.values[places] if self.models is None else self.values[self.models[:, None], places]
         return taken
 
     def run(self, backward: bool) -> Contracted:
         """Return the outcome of the contractions of the plan."""
         plan, codes = self.plan, self.codes
-        if len(codes) == 1:  # NumPy sums a single row in another order, which must not show in the last digit
+        if len(codes) == 1:  # NumPy sums a single row in another order, which would change the last digit
             models = None if self.models is None else self.models.repeat(2)
             log_prob, result, raw = self._replace(codes=codes.repeat(2, axis=0), models=models).run(backward)
             return Contracted(log_prob[:1], result[:1], [block[:1] for block in raw])
@@ -100,7 +100,7 @@ class DistinctRows(NamedTuple):
 
 
 def pack_codes(X: Any, graph: Graph, who: str) -> Packed:
-    """Return bags of rows of codes, NaN where missing, refusing what no observed node can be."""
+    """Return bags of rows of codes, NaN where missing, refusing codes that are no states."""
     packed = pack_rows(X, len(graph.observed), who)
     values = packed.values
     sizes = np.array([graph.sizes[v] for v in graph.observed])
@@ -131,11 +131,11 @@ def distinct_rows(packed: Packed, graph: Graph, own: bool) -> DistinctRows:
 
 
 def sweep(graph: Graph, values: Floats, rows: DistinctRows, backward: bool) -> Iterator[RowDerivatives]:
-    """Yield blocks of rows with log-probabilities and derivatives under parameters ``values``, (p,) or (models, p)."""
+    """Yield batches of rows with log-probabilities and derivatives under parameters ``values``, (p,) or (models, p)."""
     shared = rows.models is None
     for status, group in _groups(graph, rows.codes, shared):
         plan = check_size(make_plan(graph, status, shared), graph)
-        size = max(2, BLOCK // plan.largest)
+        size = max(2, BATCH_NUMBERS // plan.largest)
         for start in range(0, len(group), size):
             part = group[start : start + size]
             models = None if rows.models is None else rows.models[part]
@@ -143,7 +143,7 @@ def sweep(graph: Graph, values: Floats, rows: DistinctRows, backward: bool) -> I
 
 
 def _groups(graph: Graph, codes: Codes, shared: bool) -> list[tuple[tuple[int, ...], NDArray[np.int64]]]:
-    """Return groups of rows with the status of all nodes: rows that show the same nodes, or all if that is cheaper."""
+    """Return groups of rows with the status of all nodes: those with the same observed nodes, or all if cheaper."""
     known = codes >= 0
     patterns = unique_patterns(known)
     if len(patterns) > 1:
@@ -155,7 +155,7 @@ def _groups(graph: Graph, codes: Codes, shared: bool) -> list[tuple[tuple[int, .
 
 
 def check_size(plan: ContractionPlan, graph: Graph) -> ContractionPlan:
-    """Return the plan, refusing tensors that no memory holds."""
+    """Return the plan, refusing tensors that are too large."""
     if plan.largest > LARGEST:
         raise ValueError(
             f"BayesNet: exact inference in this network of {len(graph.names)} nodes needs a tensor of "
@@ -166,7 +166,7 @@ def check_size(plan: ContractionPlan, graph: Graph) -> ContractionPlan:
 
 
 def _evaluate(task: RowTask, rows: NDArray[np.int64], backward: bool) -> RowDerivatives:
-    """Return one block: rows of the same status."""
+    """Return one batch of rows of the same status."""
     plan, codes = task.plan, task.codes
     log_prob = np.zeros(len(codes))
     pieces = []
@@ -183,6 +183,6 @@ def _evaluate(task: RowTask, rows: NDArray[np.int64], backward: bool) -> RowDeri
         for factor, raw in zip(plan.factors, outcome.raw):
             pieces.append(Piece(factor.node, factor.place(codes), raw))
     dead = np.isneginf(log_prob)
-    if dead.any():  # impossible rows have no derivatives, and no infinite ones shall meet zeros
+    if dead.any():  # impossible rows have no derivatives; infinities times zeros would be NaN
         pieces = [piece._replace(raw=np.where(dead[:, None], 0.0, piece.raw)) for piece in pieces]
     return RowDerivatives(rows, log_prob, pieces)

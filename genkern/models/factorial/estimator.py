@@ -23,7 +23,7 @@ from genkern.models.lds.covariance import shaped
 from genkern.validation import Floats, check_int, check_number, check_option
 
 E_STEPS = ("exact", "variational")
-SWEEPS = 10  # over the chains in one variational E-step; the next goes on from where they stop
+SWEEPS = 10  # sweeps over the chains in one variational E-step; the next continues from their result
 SMALLEST = 1e-10  # relative eigenvalue of the normal equations below which a direction is not determined
 
 
@@ -32,8 +32,8 @@ class FactorialHMMEstimator(EMEstimator):
 
     .. math:: \Big(\sum_t E[u_t u_t^T]\Big) W = \sum_t E[u_t x_t^T]
 
-    are the normal equations of the M-step for the means W (K, d) of all chains' states, whose indicators are u. They
-    leave a constant that moves from one chain to another free; the step taken is the shortest that solves them.
+    are the normal equations of the M-step for the means W (K, d) of all chains' states, whose indicators are u.
+    Constants can be moved between chains without changing the model; the solution of least norm is taken.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ class FactorialHMMEstimator(EMEstimator):
     max_iter : int, default=1000
         Largest number of EM steps.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
-        last, would gain less than ten times this. Zero runs all steps.
+        EM stops when a step gains less than this per observation, and all further steps together, extrapolated from the
+        last ones, would gain less than ten times this. Zero runs all steps.
     pseudocount : float, default=0.01
         Added to every start and transition count.
     min_covar : float, default=0.0
@@ -66,13 +66,13 @@ class FactorialHMMEstimator(EMEstimator):
         Smallest variance of the noise as a share of the variance of its channel over the data that are fitted: of all
         series, or of each in ``fit_each``. The larger floor of both counts.
     fixed : tuple of str, default=()
-        What EM leaves as it is in the first guess: "starts", "transitions", "means" and "cov".
+        Parameters that EM keeps fixed at their starting values: "starts", "transitions", "means" and "cov".
     callback : callable, optional
         Called after each EM step with its number, the model (of several that are fitted together, the stack of those
         that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
-        Seed. Random numbers depend on it and, in ``fit_each``, on the content of each series, never on its place in
-        the list; None counts as 0, so that fits are reproducible.
+        Seed. Random numbers depend on it and, in ``fit_each``, on the content of each series, never on its index in the
+        list; None is 0, so that fits are reproducible.
     n_jobs : int, optional
         Threads.
     verbose : int, default=0
@@ -87,7 +87,7 @@ class FactorialHMMEstimator(EMEstimator):
     history_ : list of float
         Objective after each step, starting with that of the first guess: log-likelihood, or its bound, plus log prior
         of the pseudocounts. It never falls, also where entries are missing and where the sweeps of a variational E-step
-        are stopped early: each goes on from the last.
+        are stopped early: each continues from the last.
 
     References
     ----------
@@ -177,7 +177,7 @@ class FactorialHMMEstimator(EMEstimator):
         width = None if self._example is None else self._example.means[0].shape[-1]
         return pack_series(X, "FactorialHMMEstimator", n_channels=width)
 
-    # --- what is to be fitted
+    # --- the fitting problem
 
     def _check_parameters(self) -> None:
         who = "FactorialHMMEstimator"
@@ -273,7 +273,7 @@ class FactorialHMMEstimator(EMEstimator):
 class _Climb:
     """The steps of one run, with the floors (G, d) of its models.
 
-    A variational E-step goes on from where the last stopped, so that the bound never falls.
+    A variational E-step continues from the result of the last, so that the bound never falls.
     """
 
     def __init__(self, estimator: FactorialHMMEstimator, floors: Floats, own: bool):
@@ -315,7 +315,7 @@ class _Climb:
         return found if totals or model.shape else found.total()
 
     def _drop(self, leaving: NDArray[np.bool_]) -> None:
-        """Forget the objects that leave the batch."""
+        """Drop the objects that leave the batch."""
         if self.own:
             self.floors = self.floors[~leaving]
         if self.marginal is not None:
@@ -323,7 +323,7 @@ class _Climb:
 
 
 def _noise(statistics: Statistics, change: Floats, floors: Floats) -> Floats:
-    """Return the covariance, not below floors, of what the new means leave; change (G, K, d) is that of the means."""
+    """Return the covariance, not below floors, of the residuals after a change (G, K, d) of the means."""
     model: FactorialHMM = statistics.model
     explained = np.swapaxes(change, -1, -2) @ statistics["means"]
     left = statistics["cov"]

@@ -1,4 +1,4 @@
-"""What a factorial model sees in series of vectors: quadratic forms of its states, and moments under their posterior.
+"""Evidence of factorial models in series of vectors: quadratic forms of the states, and moments under their posterior.
 
 The means of each chain are held relative to those of its first state, and observations relative to the sum of these, so
 that a common offset of the data costs no digits.
@@ -21,7 +21,7 @@ LOG_2PI = float(np.log(2.0 * np.pi))
 
 
 class Sight(NamedTuple):
-    """Packed series as seen by a model; M patterns of observed entries (times objects, if these have own models).
+    """Packed series relative to a model; M patterns of observed entries (times objects, if these have own models).
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ def _precisions(cov: Floats, seen: NDArray[np.bool_]) -> tuple[Floats, Floats]:
             _refuse_singular()
         return seen / cov, -0.5 * (np.where(seen, np.log(cov), 0.0).sum(axis=1) + size * LOG_2PI)
     both = seen[:, :, None] & seen[:, None, :]
-    filled = np.where(both, cov, np.eye(cov.shape[1]))  # a unit in the place of what is missing adds no determinant
+    filled = np.where(both, cov, np.eye(cov.shape[1]))  # missing channels become identity rows, of determinant one
     try:
         lower = np.linalg.cholesky(filled)
     except np.linalg.LinAlgError:

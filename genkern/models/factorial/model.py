@@ -28,7 +28,7 @@ MAX_STATES = 4096  # joint states up to which passes are exact: each costs a num
 
 
 class FactorialHMM(Model):
-    r"""Several hidden chains whose states add up to the mean of what is seen.
+    r"""Several hidden chains, whose states add up to the mean of the observation.
 
     .. math::
         x_t \sim N\Big(\sum_c \mu^c_{q^c_t},\ \Sigma\Big), \qquad
@@ -41,7 +41,7 @@ class FactorialHMM(Model):
     transitions : sequence of C array-likes of shape batch + (K_c, K_c)
         ``transitions[c][i, j]`` is the probability that chain c goes from state i to state j.
     means : sequence of C array-likes of shape batch + (K_c, d)
-        What each state of each chain adds to the mean.
+        The term of each state of each chain in the mean.
     cov : array-like of shape batch, batch + (d,) or batch + (d, d)
         Isotropic variance, diagonal variances or full covariance of the noise, as in ``Gaussian``.
 
@@ -54,8 +54,8 @@ class FactorialHMM(Model):
     -----
     Likelihoods, derivatives, posteriors and paths are exact, in the space of all :math:`K_1 \cdots K_C` joint states,
     to which transitions are applied chain by chain. Above 4096 joint states they are refused; ``bound`` and
-    ``variational_posterior`` work for any number. A constant moved from the means of one chain to those of another
-    changes nothing: only differences within a chain, and the sum over chains, are determined.
+    ``variational_posterior`` work for any number. A constant can be moved from the means of one chain to those of
+    another without effect: only differences within a chain, and the sum over chains, are determined.
 
     NaN entries of an observation are missing: they are integrated out exactly. Parameters are ordered starts,
     transitions, means, cov, chain after chain; those of ``cov`` are as in ``Gaussian``.
@@ -126,7 +126,7 @@ class FactorialHMM(Model):
 
     @property
     def noise(self) -> Gaussian:
-        """What is left of an observation without its mean: N(0, cov)."""
+        """The distribution of an observation minus its mean: N(0, cov)."""
         return Gaussian._restore(np.zeros((*self.shape, self.means[0].shape[-1])), self.cov)
 
     @property
@@ -165,7 +165,7 @@ class FactorialHMM(Model):
         max_iter : int, default=200
             Most sweeps over the chains; the bound holds after any number.
         tol : float, default=1e-9
-            A series is done when a sweep gains less than this per observation.
+            The sweeps of a series end when one gains less than this per observation.
         n_jobs : int, optional
             Threads.
 
@@ -223,7 +223,7 @@ class FactorialHMM(Model):
         refuse_impossible(log_prob, "FactorialHMM")
         return np.split(path, packed.offsets[1:-1])
 
-    # --- the E-step and what is made of it
+    # --- E-step, gradient, information
 
     def statistics(self, X: Any, totals: bool = False, n_jobs: int | None = None) -> Statistics:
         r"""Return posterior expected statistics per object, or summed over objects (``totals``).
@@ -263,8 +263,9 @@ class FactorialHMM(Model):
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         r"""Return the complete-data Fisher information, averaged over lengths, as pairs (index, block).
 
-        It is that of an observer who sees the states: one block per simplex row, weighted by its expected visits, one
-        of all means, :math:`\sum_t E[u u^T] \otimes \Sigma^{-1}`, which couples the chains, and one of the covariance.
+        It is that of the complete data, states included: one block per simplex row, weighted by its expected visits,
+        one of all means, :math:`\sum_t E[u u^T] \otimes \Sigma^{-1}`, which couples the chains, and one of the
+        covariance.
         """
         self._require_single("information")
         sizes = np.asarray(lengths)
@@ -288,7 +289,7 @@ class FactorialHMM(Model):
         return np.concatenate([*parts, *(mean.ravel() for mean in self.means), noise])
 
     def with_parameters(self, vector: ArrayLike, coordinates: str = "softmax") -> Self:
-        """Return the model at a parameter vector; raw coordinates are taken as they are, normalised or not."""
+        """Return the model at a parameter vector; raw coordinates are not normalised."""
         self._require_single("with_parameters")
         check_option(coordinates, COORDINATES, "coordinates", "FactorialHMM.with_parameters")
         given = np.asarray(vector, dtype=np.float64)
@@ -312,7 +313,7 @@ class FactorialHMM(Model):
                 names += [f"{field}[{','.join(map(str, (c, *index)))}]" for index in np.ndindex(array.shape)]
         return names + self.noise.parameter_names[self.means[0].shape[-1] :]
 
-    # --- what is hidden
+    # --- hidden variables
 
     @property
     def hidden_states(self) -> list[str]:
@@ -333,7 +334,7 @@ class FactorialHMM(Model):
         return self.n_states
 
     def state_posteriors(self, packed: Packed) -> Floats:
-        """Return the posteriors (N, S) of the states of all positions, chains side by side."""
+        """Return the posteriors (N, S) of the states of all positions, chains concatenated."""
         return np.concatenate([np.concatenate(chain) for chain in zip(*self.posterior(packed), strict=True)], axis=1)
 
     def pair_posteriors(self, packed: Packed) -> Floats:
@@ -370,11 +371,11 @@ class FactorialHMM(Model):
         noise = Gaussian.stack([self.noise]).draw(np.zeros(n * length, np.int64), generator)
         series = noise.reshape(n, length, noise.shape[-1])
         for start, rows, level in zip(self.starts, self.transitions, self.means):
-            # One more than is needed: the numbers drawn, and so the chains, of a seed are what they were.
+            # One more than needed, so that the chains of a seed stay the same as in earlier versions.
             series += level[draw_paths(start, rows, n, length + 1, generator)[:, :length]]
         return list(series)
 
-    # --- refusals
+    # --- checks
 
     def _require_exact(self, what: str) -> None:
         states = int(np.prod([float(k) for k in self.n_states]))

@@ -1,4 +1,4 @@
-"""The exact E-step of a factorial model, over blocks of objects that bound its memory and are shared out to threads."""
+"""The exact E-step of a factorial model, in batches of objects that bound its memory and are distributed to threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from genkern.data.objects import Packed
 from genkern.models.factorial.evidence import chains_of, moments, observe
 from genkern.validation import Floats
 
-BLOCK_POSITIONS = 1 << 14  # observations worked on at a time; totals are summed over such blocks, in their order
+BATCH_POSITIONS = 1 << 14  # observations of a batch; totals are summed over batches, in their order
 Result = TypeVar("Result")
 
 
@@ -25,7 +25,7 @@ def log_prob(model: Any, packed: Packed, n_jobs: int | None) -> Floats:
     def run(part: Any, objects: Packed) -> Floats:
         return core.log_prob(chains_of(part), observe(part, objects).evidence, objects.offsets)
 
-    return np.concatenate(over_blocks(run, model, packed, n_jobs))
+    return np.concatenate(over_batches(run, model, packed, n_jobs))
 
 
 def statistics(model: Any, packed: Packed, totals: bool, n_jobs: int | None) -> tuple[Floats, dict[str, Floats]]:
@@ -39,7 +39,7 @@ def statistics(model: Any, packed: Packed, totals: bool, n_jobs: int | None) -> 
             blocks = {name: block.sum(axis=0, keepdims=True) for name, block in blocks.items()}
         return sums.log_prob, blocks
 
-    results = over_blocks(run, model, packed, n_jobs)
+    results = over_batches(run, model, packed, n_jobs)
     parts = {name: np.concatenate([blocks[name] for _, blocks in results]) for name in results[0][1]}
     if totals:
         parts = {name: block.sum(axis=0, keepdims=True) for name, block in parts.items()}
@@ -54,8 +54,8 @@ def chain_blocks(sizes: tuple[int, ...], start: Floats, steps: Floats) -> dict[s
     return blocks | {f"transitions[{c}]": m.reshape(-1, k, k) for c, (m, k) in enumerate(zip(matrices, sizes))}
 
 
-def over_blocks(run: Callable[[Any, Packed], Result], model: Any, packed: Packed, n_jobs: int | None) -> list[Result]:
-    """Return what a function of a model and objects gives for consecutive blocks of objects, in their order."""
+def over_batches(run: Callable[[Any, Packed], Result], model: Any, packed: Packed, n_jobs: int | None) -> list[Result]:
+    """Return the results of a function of a model and objects for consecutive batches of objects, in their order."""
     tasks = [(model[part] if model.shape else model, packed.take(part)) for part in _parts(packed)]
     workers = 1 if n_jobs in (None, 1) else min(effective_n_jobs(n_jobs), len(tasks))
     if workers == 1:
@@ -68,7 +68,7 @@ def _parts(packed: Packed) -> list[slice]:
     """Return consecutive slices of objects with a bounded number of observations, unless one alone has more."""
     parts, first = [], 0
     while first < packed.n_objects:
-        last = int(np.searchsorted(packed.offsets, packed.offsets[first] + BLOCK_POSITIONS, side="right")) - 1
+        last = int(np.searchsorted(packed.offsets, packed.offsets[first] + BATCH_POSITIONS, side="right")) - 1
         last = max(last, first + 1)
         parts.append(slice(first, last))
         first = last

@@ -1,4 +1,4 @@
-"""What each observation of one series adds to the log-likelihood and the statistics of a factorial model."""
+"""The contribution of each observation of one series to the log-likelihood and the statistics of a factorial model."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from genkern.models.factorial.passes import chain_blocks
 from genkern.models.leaf import refuse_impossible
 from genkern.validation import Floats
 
-BLOCK = 1 << 22  # log densities of joint states held at a time
+BATCH = 1 << 22  # log densities of joint states held at a time
 
 
 def position_blocks(model: Any, packed: Packed) -> tuple[Floats, dict[str, Floats]]:
-    r"""Return :math:`\log p(x_t | x_0 \dots x_{t-1})` (T,) and blocks of expected statistics with a group per position.
+    r"""Return :math:`\log p(x_t | x_0 \dots x_{t-1})` (T,) and blocks of expected statistics by position.
 
     They are those of ``FactorialHMM.statistics``: the first states and the first observation belong to position 0, the
     step into a state to the position of that state.
@@ -46,7 +46,7 @@ def _filter(model: Any, evidence: Any) -> Floats:
     with np.errstate(divide="ignore"):
         starts, steps = ([np.log(part) for part in parts] for parts in (model.starts, model.transitions))
     belief = np.sum([part[states[:, c] - shifts[c]] for c, part in enumerate(starts)], axis=0)
-    logs, some = np.empty(len(evidence.linear)), max(1, BLOCK // len(states))
+    logs, some = np.empty(len(evidence.linear)), max(1, BATCH // len(states))
     for low in range(0, len(logs), some):
         part = slice(low, low + some)
         table = evidence.constant[part, None] + evidence.linear[part] @ indicators.T

@@ -9,16 +9,16 @@ from genkern.models.fit.streams import Keys, uniforms
 from genkern.models.lds.covariance import shaped
 from genkern.validation import Floats
 
-DEVIATION = 0.2  # of first means, in units of their share of the data's deviation
-STAYING = 0.5  # added to the probability of staying in a state, beside equal chances for all
+DEVIATION = 0.2  # size of the first means, relative to their share of the deviation of the data
+STAYING = 0.5  # added to the probability of staying in a state, besides equal probabilities for all
 
 
 def factorial_guess(sizes: tuple[int, ...], form: str, floors: Floats, own: bool, keys: Keys) -> FactorialHMM:
-    """Return the model (or stack of own models) from which EM starts: almost equal states, and all the data are noise.
+    """Return the model (or stack of own models) from which EM starts: almost equal states, and large noise.
 
     Data are in standard units, in which noises have floors (G, d). From there EM finds the chains together. Starts that
-    explain the data chain after chain, by k-means on what the chains before left over, mostly end in a local maximum
-    where one chain has parts of two.
+    explain the data chain after chain, by k-means on the residuals of the chains before, mostly end in a local maximum
+    in which one chain mixes two.
     """
     count, d = len(sizes), floors.shape[1]
     draws = uniforms(keys[:, None], np.arange(sum(sizes) * d)).reshape((len(keys), sum(sizes), d))

@@ -42,7 +42,7 @@ class FactorialField(NamedTuple):
 def mean_field(
     model: Any, packed: Packed, marginal: Floats | None, max_sweeps: int, tol: float, n_jobs: int | None = None
 ) -> FactorialField:
-    """Sweep over the chains until an object's bound gains less than ``tol`` per observation; others go on.
+    """Sweep over the chains until an object's bound gains less than ``tol`` per observation; the others continue.
 
     ``marginal`` (N, K) is where to start, by default at equal probabilities.
     """
@@ -101,7 +101,7 @@ def _sweep(
         part = slice(end - k, end)
         potential = own_part[:, part] - project(marginal, evidence.pattern, between[:, :, part])
         top = potential.max(axis=1)
-        # Where float64 would call a state impossible, Q takes it as barely possible. The bound holds for any Q.
+        # States that underflow in float64 get a tiny probability in Q. The bound holds for any Q.
         potential = np.maximum(potential, top[:, None] - FAINTEST)
         table = hmm.Evidence(np.exp(potential - top[:, None]), top, None)
         matrices = chains.steps[:, last - k * k : last].reshape(-1, k, k)

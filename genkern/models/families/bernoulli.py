@@ -97,10 +97,10 @@ class BernoulliEstimator(ConjugateEstimator):
     ----------
     estimate : {"map", "ml", "predictive"}, default="map"
         Mode of the posterior, maximum likelihood, or posterior predictive distribution, which is a ``Bernoulli`` of the
-        posterior's means. The last maximises nothing, and is refused inside EM.
+        posterior's means. The last is no maximum of the likelihood, and is refused inside EM.
     prior : pair of floats (a, b), default=(1.01, 1.01)
         Parameters of the Beta prior on every probability, at least 1 each for "map", positive for "predictive". The
-        default adds a hundredth of a one and of a zero: what was not seen is improbable rather than impossible.
+        default adds a hundredth of a one and of a zero: outcomes not seen are improbable rather than impossible.
 
     Attributes
     ----------

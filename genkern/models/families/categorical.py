@@ -30,7 +30,7 @@ class Categorical(Leaf):
         Probabilities of the m symbols.
     alphabet : Alphabet, str, int or sequence of symbols, optional
         What the symbols are: ``"dna"``, ``"rna"``, ``"protein"`` or an explicit list. The default is 0, ..., m - 1.
-        An ambiguity code stands for any of its members: its probability is the sum of theirs.
+        The probability of an ambiguity code is the sum over its members.
 
     Examples
     --------
@@ -89,15 +89,19 @@ class Categorical(Leaf):
         return core.Evidence(table, np.zeros(len(table)), packed.values)
 
     def emission_statistics(self, packed: Packed, evidence: core.Evidence, raw: Floats) -> dict[str, Floats]:
-        """Return the raw derivative ``probs`` (G, n, m); ambiguity codes pass theirs on to their members."""
+        """Return the raw derivative ``probs`` (G, n, m); that of an ambiguity code is added to its members."""
         symbols = np.moveaxis(raw, 1, 2)
         if symbols.shape[-1] > self.alphabet.size:
             symbols = self.alphabet.pass_to_members(symbols)
         return {"probs": np.ascontiguousarray(symbols)}
 
     def emission_totals(self, packed: Packed, evidence: core.Evidence, raw: Floats) -> dict[str, Floats]:
-        """Return the same from a pass that summed over objects."""
+        """Return ``emission_statistics`` of a pass that summed over objects."""
         return self.emission_statistics(packed, evidence, raw)
+
+    def as_categorical(self) -> Self:
+        """Return the law of one draw: itself."""
+        return self
 
     def weigh(self, packed: Packed, weights: Floats, totals: bool) -> dict[str, Floats]:
         """Return the raw derivative ``probs`` (G, n, m) of weighted symbols."""
@@ -170,13 +174,13 @@ class CategoricalEstimator(LeafEstimator):
         Added to every count (the mode under a Dirichlet prior with parameter 1 + pseudocount), so that a symbol not
         seen in training is improbable rather than impossible. Zero is plain maximum likelihood.
     missing : symbol, optional
-        A symbol that stands for a missing observation, which is summed out. Named alphabets bring their own.
+        The symbol of a missing observation, which is summed out. Named alphabets have their own.
     estimate : {"ml", "map", "predictive"}, default="map"
         Maximum likelihood, :math:`\theta_k \propto c_k`; the mode of the posterior, as above; or the posterior
         predictive distribution of one further symbol, its mean under the same prior, :math:`\theta_k \propto c_k + 1 +
-        \epsilon`. The last maximises nothing and is refused inside EM, e.g. as the emission of an HMM.
+        \epsilon`. The last is no maximum of the likelihood and is refused inside EM, e.g. as the emission of an HMM.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        Symbols outside the alphabet are treated as missing, with one warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
@@ -234,7 +238,7 @@ class CategoricalEstimator(LeafEstimator):
         return Categorical(np.full((*batch, alphabet.size), 1.0 / alphabet.size), alphabet)
 
     def maximize_blocks(self, blocks: dict[str, Floats], leaf: Categorical) -> Categorical:
-        """Return smoothed expected frequencies; members without any count stay as they are."""
+        """Return smoothed expected frequencies; members without any count are not changed."""
         self._check_mode()
         pseudocounts = np.full(leaf.alphabet.size, self.pseudocount if self.estimate == "map" else 0.0)
         return Categorical._restore(expected_rows(leaf.probs, blocks["probs"], pseudocounts), leaf.alphabet)
@@ -248,7 +252,7 @@ class CategoricalEstimator(LeafEstimator):
     def predictive(self, packed: Packed, own: bool) -> Categorical:
         """Return posterior means, of batch (1,) or (n_objects, 1)."""
         leaf = self.reference(packed, 1, own)
-        sizes = leaf.alphabet.append_extras(np.ones(leaf.alphabet.size))[packed.values]  # symbols a code may stand for
+        sizes = leaf.alphabet.append_extras(np.ones(leaf.alphabet.size))[packed.values]  # symbols that a code may mean
         _refuse_ambiguous(packed, leaf.alphabet, (sizes > 1) & (sizes < leaf.alphabet.size))
         blocks = leaf.weigh(packed, (sizes == 1)[:, None] * point_weights(packed), totals=not own)
         prior = np.full(leaf.alphabet.size, 1.0 + self.pseudocount)
@@ -267,7 +271,7 @@ class CategoricalEstimator(LeafEstimator):
 
 
 def _refuse_ambiguous(packed: Packed, alphabet: Alphabet, partial: NDArray[np.bool_]) -> None:
-    """Raise at the first code that stands for some symbols, but not for all."""
+    """Raise at the first code that means some symbols, but not all."""
     if partial.any():
         at = int(np.argmax(partial))
         index, position = locate(packed.offsets, at)

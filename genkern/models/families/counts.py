@@ -1,4 +1,4 @@
-"""Rows of counts, dense or sparse: how they are packed, and what all distributions over them share."""
+"""Rows of counts, dense or sparse: how they are packed, and the base class of distributions over them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from genkern.validation import Floats, check_int
 class CountLeaf(Leaf):
     r"""A distribution over rows of counts, :math:`p(c) = w(s)\, p(c | s)` with :math:`s = \sum_d c_d`.
 
-    ``total`` says what w is: an int (every row sums to it), a length law, or None (p is conditional on s, w = 1).
-    ``ordered`` says what the datum is: the list of the s draws, or only how often each outcome was drawn, which happens
+    ``total`` defines w: an int (every row sums to it), a length law, or None (p is conditional on s, w = 1).
+    ``ordered`` defines the datum: the list of the s draws, or only how often each outcome was drawn, which happens
     in :math:`s! / \prod_d c_d!` orders. A family gives ``log_draws``, the log-probability of one such order.
     """
 
@@ -143,7 +143,7 @@ def _refuse_no_counts(packed: Packed, who: str) -> Packed:
 
 
 def _wrong_count(packed: Packed, at: int) -> str:
-    """Return the words for an entry that is no count, by object, position and column."""
+    """Return the error message for an entry that is no count, by object, position and column."""
     values: Any = packed.values
     if scipy.sparse.issparse(values):
         row, column, value = int(np.searchsorted(values.indptr, at, "right")) - 1, values.indices[at], values.data[at]

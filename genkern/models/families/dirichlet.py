@@ -29,7 +29,7 @@ class Dirichlet(ExponentialFamily):
 
     Notes
     -----
-    Points are rows of d positive shares that sum to one (rounding of up to 1e-6 is mended). Missing entries are
+    Points are rows of d positive shares that sum to one (rounding errors up to 1e-6 are corrected). Missing entries are
     refused, by object and position. Coordinates: the logarithm of alpha in softmax coordinates, its square root in
     sqrt coordinates, else itself.
 

@@ -15,7 +15,7 @@ from genkern.models.families.field_leaf import FieldLeaf
 from genkern.models.fit.weights import point_weights
 from genkern.validation import Floats, check_number, check_option
 
-NEGLIGIBLE = 1e-290  # a weight whose products with statistics are no longer normal numbers
+NEGLIGIBLE = 1e-290  # weights below it give subnormal products with statistics
 
 
 class ExponentialFamily(FieldLeaf):
@@ -77,38 +77,38 @@ class ExponentialFamily(FieldLeaf):
 
 
 def observed(points: Floats) -> Floats:
-    """Return the statistic "weight" of a product: one for each coordinate that is there."""
+    """Return the statistic "weight" of a product: one for each coordinate that is not missing."""
     return 1.0 - np.isnan(points)
 
 
 class FamilyEstimator(LeafEstimator):
     """Estimator of an exponential family from sums of its statistics, plus those of a conjugate prior.
 
-    A family gives ``family``, ``solve``, and, if it has a prior, ``pseudo_sums``; ``degenerate`` says which data have
-    no maximum.
+    A family gives ``family``, ``solve``, and, if it has a prior, ``pseudo_sums``; ``degenerate`` returns which data
+    have no maximum.
     """
 
     family: ClassVar[type[ExponentialFamily]]
     degenerate: ClassVar[str] = ""
     softening = 0.1
 
-    # --- what a family gives
+    # --- required of a family
 
     @abstractmethod
     def solve(self, sums: list[Floats]) -> list[Floats]:
         """Return the fields (M,) or (M, d) that maximise the likelihood, given sums of the statistics; NaN if none."""
 
     def pseudo_sums(self, d: int) -> list[float]:
-        """Return what the prior adds to the sums of the statistics."""
+        """Return the terms of the prior in the sums of the statistics."""
         return [0.0] * len(self.family.terms)
 
     def check_parameters(self) -> None:
         """Raise for illegal settings."""
 
-    # --- what follows
+    # --- derived from these
 
     def pack(self, X: Any) -> Packed:
-        """Encode bags of vectors, refusing what is outside the family's support."""
+        """Encode bags of vectors, refusing points outside the family's support."""
         self.check_parameters()
         return self.family.read_bags(X, type(self).__name__)
 
@@ -137,7 +137,7 @@ class FamilyEstimator(LeafEstimator):
         return self._maximized(sums, blank)[(slice(None), copies) if own else copies]
 
     def maximize_blocks(self, blocks: dict[str, Floats], leaf: Any) -> Any:
-        """Return the maximum of expected log-likelihood and prior; what has no weight stays as it is."""
+        """Return the maximum of expected log-likelihood and prior; members without weight are not changed."""
         self._check_mode()
         return self._maximized(blocks, leaf)
 
@@ -200,7 +200,7 @@ class ConjugateEstimator(FamilyEstimator):
                 check_number(value, name, who, minimum=least)
 
     def excess(self) -> tuple[float, float]:
-        """Return what the prior's parameters add in the mode: nothing in maximum likelihood."""
+        """Return the pseudo-observations of the prior in the mode: zero in maximum likelihood."""
         if self.estimate == "ml":
             return 0.0, 0.0
         return float(self.prior[0]) - self.neutral[0], float(self.prior[1]) - self.neutral[1]

@@ -1,4 +1,4 @@
-"""What leaf families share whose parameters are arrays of one shape: shapes, coordinates, support and sampling."""
+"""Base class of leaf families whose parameters are arrays of one shape: shapes, coordinates, support and sampling."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ POSITIVE, PROBABILITY = ("positive", "nonnegative"), ("probability", "success")
 class FieldLeaf(Leaf):
     """A leaf family whose parameters are arrays of shape batch + (d,), each with a range of its own.
 
-    A family gives ``_ranges``, the range of each field (a key of ``RANGES``), ``_support`` and ``outside``, which say
-    what its points are, ``slopes`` and ``unit_information`` in softmax coordinates, and what is left of a ``Leaf``.
+    A family gives ``_ranges``, the range of each field (a key of ``RANGES``), ``_support`` and ``outside``, which
+    define its points, ``slopes`` and ``unit_information`` in softmax coordinates, and the other methods of a ``Leaf``.
 
     Parameters are ordered by members; those of a member by fields. Their coordinates are
 
@@ -42,7 +42,7 @@ class FieldLeaf(Leaf):
     _ranges: ClassVar[tuple[str, ...]]
     _support: ClassVar[str]
 
-    # --- what a family gives
+    # --- required of a family
 
     @staticmethod
     @abstractmethod
@@ -57,10 +57,10 @@ class FieldLeaf(Leaf):
         """Return the symmetric table of the information of one draw about pairs of fields, each (n, d) or zero."""
         raise TypeError(f"{type(self).__name__}: coordinates are not independent; it gives member_information.")
 
-    # --- what follows
+    # --- derived from these
 
     def _set(self, **given: ArrayLike) -> None:
-        """Check and keep the fields: arrays of one shape, in their ranges; nothing broadcasts but a number."""
+        """Check and keep the fields: arrays of one shape, in their ranges; only numbers broadcast."""
         who = type(self).__name__
         arrays = {name: check_array(value, name, who) for name, value in given.items()}
         shapes = {array.shape for array in arrays.values() if array.ndim}
@@ -92,7 +92,7 @@ class FieldLeaf(Leaf):
 
     @classmethod
     def read_bags(cls, X: Any, who: str, d: int | None = None) -> Packed:
-        """Encode bags of vectors, refusing what is outside the support by object and position."""
+        """Encode bags of vectors, refusing points outside the support by object and position."""
         return cls.check_support(pack_points(X, who, n_features=d, largest=LARGEST), who)
 
     @classmethod

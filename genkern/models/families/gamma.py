@@ -85,7 +85,7 @@ class Gamma(ExponentialFamily):
         return [[self.shapes**2 * zeta(2.0, self.shapes), self.shapes], [self.shapes, self.shapes]]
 
     def draw(self, which: NDArray[np.int64], rng: np.random.Generator) -> Floats:
-        """Return one vector from each named member; what is too small for a float becomes the smallest one."""
+        """Return one vector from each named member; numbers too small for a float become the smallest one."""
         return np.maximum(rng.gamma(self.shapes[which], self.scale[which]), np.finfo(np.float64).tiny)
 
 

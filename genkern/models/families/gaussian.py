@@ -23,7 +23,7 @@ class Gaussian(Leaf):
     mean : array-like of shape batch + (d,)
         Means. A number means d = 1.
     cov : array-like of shape batch, batch + (d,) or batch + (d, d)
-        Isotropic variances, diagonal variances or full covariances. Nothing broadcasts but a number.
+        Isotropic variances, diagonal variances or full covariances. Only numbers broadcast.
 
     Notes
     -----
@@ -67,7 +67,7 @@ class Gaussian(Leaf):
 
     @property
     def n_tied(self) -> int:
-        """Number of parameters of covariances that are the first over again, if all members have the same."""
+        """Number of parameters of covariances that repeat the first, if all members have the same."""
         batch, form = len(self.shape), self.covariance_type
         members = self.cov.reshape(-1, *self.cov.shape[batch:])
         d = self.mean.shape[-1]
@@ -197,7 +197,7 @@ class Gaussian(Leaf):
         return self.mean, self.variances
 
     def expected_points(self, packed: Packed) -> Floats:
-        """Return E[x_t | member i, what is observed of x_t], (N, n, d): the point itself where nothing is missing."""
+        """Return E[x_t | member i, observed part of x_t], (N, n, d): the point itself where nothing is missing."""
         points = np.repeat(packed.values[:, None, :], self.shape[0], axis=1)
         gaps = np.isnan(packed.values).any(axis=1)
         if gaps.any():
@@ -206,7 +206,7 @@ class Gaussian(Leaf):
         return points
 
     def waves(self) -> Waves:
-        """Return what damps high frequencies: variances, the least of full covariances."""
+        """Return the damping of high frequencies: variances, the least of full covariances."""
         d = self.mean.shape[-1]
         full = self.covariance_type == "full"
         spread = np.maximum(np.linalg.eigvalsh(self.cov)[..., :1], 0.0) if full else self.variances
@@ -276,7 +276,7 @@ def in_units(cov: Floats, variances: Floats) -> Floats:
 
 
 def precisions(cov: Floats) -> Floats:
-    """Return inverse covariances, inverted in units in which variances are one, whatever those of the channels."""
+    """Return inverse covariances, computed in units in which variances are one."""
     variances = np.diagonal(cov, axis1=-2, axis2=-1)
     inverse: Floats = np.asarray(np.linalg.inv(in_units(cov, variances)), np.float64)
     return in_units(inverse, variances)

@@ -52,24 +52,24 @@ class GaussianEstimator(LeafEstimator):
     estimate : {"ml", "map", "predictive"}, default="ml"
         Maximum likelihood; the mode of the joint posterior of mean and covariance; or the posterior predictive
         distribution of a point, a ``StudentT``: multivariate for full and isotropic covariances, a product over
-        channels for diagonal ones. The last maximises nothing and is refused inside EM, e.g. as the emission of an
-        HMM.
+        channels for diagonal ones. The last is no maximum of the likelihood and is refused inside EM, e.g. as the
+        emission of an HMM.
     prior_mean : float or array-like of shape (d,), optional
         m. The default is the mean of the data.
     prior_strength : float, default=0.01
-        :math:`\kappa`, the number of observations that the prior mean counts for.
+        :math:`\kappa`, the number of pseudo-observations of the prior mean.
     prior_dof : float, optional
         :math:`\nu`, the degrees of freedom. The default is d + 2 (3 for diagonal and isotropic covariances), with which
         :math:`\Psi` is the prior expectation of :math:`\Sigma`.
     prior_scale : float or array-like of shape (d,) or (d, d), optional
-        :math:`\Psi`: a number stands for a multiple of the identity, (d,) for a diagonal. The default is the
+        :math:`\Psi`: a number is a multiple of the identity, (d,) a diagonal. The default is the
         variances of the data (their mean if isotropic), at least the floor.
     relative_floor : float, default=1e-4
         :math:`\epsilon_{rel}`, the smallest variance allowed in units of that of the channel over the data: of all
         points in ``fit``, of each object's own in ``fit_each``. Data in other units have the same fit in those units.
-        In a channel with values beyond four standard deviations the variance is that of the middle 80 %, lest an
-        outlier raise the floor for all. One without variance counts with its mean square, and with one if that is zero
-        too; isotropic covariances with the mean over channels. Zero, with ``min_covar=0``, is no floor.
+        In a channel with values beyond four standard deviations the variance is that of the middle 80 %, so that
+        outliers do not raise the floor. A constant channel has its mean square, a channel of zeros one; isotropic
+        covariances have the mean over channels. Zero, with ``min_covar=0``, is no floor.
     tied : bool, default=False
         One covariance, of whatever form, for all hidden states of an HMM or all components of a mixture: the mean of
         theirs, weighted by the points of each. With maximum likelihood only.
@@ -82,7 +82,7 @@ class GaussianEstimator(LeafEstimator):
     -----
     Defaults taken from the data (Fraley & Raftery 2007) are those of all points in ``fit``, and of each object's own in
     ``fit_each``; ``resolve(X)`` fixes those of all objects, as ``FitEach`` and EM over hidden states do, so that small
-    objects lend each other strength. Maximum likelihood ignores the prior.
+    objects share information. Maximum likelihood ignores the prior.
 
     Covariances maximise the likelihood (or the posterior) under the floor, so that EM never falls. Predictive
     distributions have no floor. ``maximize``, which is given no data, takes the variances of channels from the
@@ -132,7 +132,7 @@ class GaussianEstimator(LeafEstimator):
         self.relative_floor = relative_floor
         self.tied = tied
 
-    _floor: Any = None  # of covariances, once it is taken from data
+    _floor: Any = None  # floor of covariances, once computed from data
 
     def pack(self, X: Any) -> Packed:
         """Encode bags of vectors."""
@@ -188,7 +188,7 @@ class GaussianEstimator(LeafEstimator):
         return self._filled(packed)
 
     def _filled(self, packed: Packed, own: bool = False) -> GaussianEstimator:
-        """Return the estimator with what its prior takes from the data: from each object's, if own."""
+        """Return the estimator with the prior's defaults from the data, of each object if own."""
         if self.estimate == "ml" or not (self.prior_mean is None or self.prior_scale is None):
             return self
         leaf = self.reference(packed, 1, own)
@@ -198,7 +198,7 @@ class GaussianEstimator(LeafEstimator):
         return clone(self).set_params(prior_mean=mean, prior_scale=scale)
 
     def bounded(self, packed: Packed, own: bool) -> Self:
-        """Return the estimator with the floor that it takes from the data: from each object's, if own."""
+        """Return the estimator with the floor computed from the data, of each object if own."""
         return self._with(_floor=data_floor(packed, own, self.covariance, self.min_covar, self.relative_floor))
 
     def shaped(self, leaf: Any) -> Self:
@@ -212,7 +212,7 @@ class GaussianEstimator(LeafEstimator):
 
     @property
     def has_units(self) -> bool:
-        """Whether channels are in units of their own; one variance of all says that they are not."""
+        """Whether channels are in units of their own; not if they share one variance."""
         return self.covariance != "isotropic"
 
     def part(self, members: Any) -> Self:
@@ -260,7 +260,7 @@ class GaussianEstimator(LeafEstimator):
         return leaf if own else leaf[0]
 
     def maximize_blocks(self, blocks: dict[str, Floats], leaf: Gaussian) -> Gaussian:
-        """Return weighted means and floored covariances; without a prior, members without weight stay as they are."""
+        """Return weighted means and floored covariances; without a prior, members without weight are not changed."""
         self._check_mode()
         floor = self._floor
         if floor is None:
@@ -306,6 +306,15 @@ class GaussianEstimator(LeafEstimator):
         cov = _pooled(leaf.cov, np.ones(leaf.shape)) if self.tied else leaf.cov
         return Gaussian._restore(leaf.mean, floor_covariances(cov, floor, leaf.covariance_type))
 
+    def check_kept(self, leaf: Gaussian) -> None:
+        """Raise for covariances that differ where one is asked for."""
+        cov = np.moveaxis(leaf.cov, len(leaf.shape) - 1, 0)
+        if self.tied and (cov != cov[:1]).any():
+            raise ValueError(
+                "GaussianEstimator: tied=True asks for one covariance, and 'fixed' keeps those of 'init', which differ."
+                " Make them equal, or leave out one of them."
+            )
+
     def counts(self, blocks: dict[str, Floats], leaf: Gaussian) -> Floats:
         """Return the weights of the members."""
         return blocks["weight"].reshape(leaf.shape)
@@ -334,7 +343,7 @@ class GaussianEstimator(LeafEstimator):
         if self.covariance == "diagonal":
             starts = packed.offsets[:-1] if own else packed.offsets[:1]
             count = np.add.reduceat(seen * often, starts, axis=0).reshape(leaf.mean.shape)
-            # Of missing entries the blocks hold the expectations under leaf, which are to count for nothing here.
+            # For missing entries the blocks hold the expectations under leaf, which must not count here.
             blocks["cov"] = blocks["cov"] - ((weight - count) * leaf.cov).reshape(blocks["cov"].shape)
             weight = count
         return self._prior(packed.values.shape[1]).posterior(weight, blocks, leaf).predictive()

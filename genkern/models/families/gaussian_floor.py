@@ -20,9 +20,9 @@ from genkern.models.fit.channel_moments import moments, scales, without_outliers
 from genkern.models.fit.floors import ROUNDING, refuse_tiny
 from genkern.validation import Floats
 
-NEAR = 1.0 + 1e-6  # times the floor: a variance below that is at it
-SAME = 1e-2  # times the floor: points with a smaller variance all but coincide
-VAGUE = 1e-12  # variance that stands for none, in units of the mean square, where there is no floor
+NEAR = 1.0 + 1e-6  # times the floor: a smaller variance counts as at the floor
+SAME = 1e-2  # times the floor: points with a smaller variance almost coincide
+VAGUE = 1e-12  # variance of a constant channel, relative to the mean square, where there is no floor
 
 
 def data_floor(packed: Packed, own: bool, form: str, absolute: float, relative: float) -> Floats:
@@ -84,7 +84,7 @@ def floor_eigenvalues(cov: Floats, floor: Any) -> Floats:
     if not low.any():
         return even
     raised = unit * ((vectors * np.maximum(values, least)[..., None, :]) @ np.swapaxes(vectors, -1, -2))
-    # Members above the floor stay to the last bit as they are, whatever their neighbours.
+    # Members above the floor are not changed, to the last bit, whatever their neighbours.
     return np.where(low[..., None, None], 0.5 * (raised + np.swapaxes(raised, -1, -2)), even)
 
 
@@ -105,7 +105,7 @@ def _units(packed: Packed, own: bool, form: str) -> Floats:
     mean, variance = moments(packed, own)
     found = scales(packed, own, mean, variance)
     refuse_tiny(np.sqrt(found), own, "GaussianEstimator")
-    instead = variance < 0.5 * found  # what stands for none
+    instead = variance < 0.5 * found  # the stand-in for a variance that is not known
     found = np.where(instead, found, without_outliers(packed, own, mean, found))
     if form == "isotropic":
         found = _mean_unit(np.where(instead, 0.0, found), found)
@@ -113,6 +113,6 @@ def _units(packed: Packed, own: bool, form: str) -> Floats:
 
 
 def _mean_unit(variance: Floats, instead: Floats) -> Floats:
-    """Return the mean over channels of the variance, or of what stands for it where no channel has any."""
+    """Return the mean over channels of the variance, or of its stand-in where no channel has any."""
     mean = variance.mean(axis=-1)
     return np.where(mean > 0, mean, instead.mean(axis=-1))

@@ -1,4 +1,4 @@
-r"""The conjugate prior of Gaussian distributions, and what it makes of data.
+r"""The conjugate prior of Gaussian distributions, and its posterior.
 
 Full covariances have a normal-inverse-Wishart prior,
 
@@ -23,7 +23,7 @@ from genkern.validation import Floats
 class Prior(NamedTuple):
     """Mean m (d,), strength kappa, degrees of freedom nu and scale Psi: (), (d,) or (d, d) by form of covariance.
 
-    Mean and scale may have leading axes that broadcast against the batch of what they are the prior of.
+    Mean and scale may have leading axes that broadcast against the batch of the members.
     """
 
     mean: Floats

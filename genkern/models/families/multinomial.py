@@ -11,6 +11,7 @@ from genkern.core.arrays.rows import expected_rows, log_pseudocounts
 from genkern.data.objects import Packed
 from genkern.models import simplex
 from genkern.models.estimator import LeafEstimator
+from genkern.models.families.categorical import Categorical
 from genkern.models.families.counts import (
     CountLeaf,
     cells,
@@ -106,6 +107,10 @@ class Multinomial(CountLeaf):
             ]
         return np.stack(logs, axis=1) + self._log_base(packed.values)[:, None]
 
+    def as_categorical(self) -> Categorical:
+        """Return the law of one draw, or a stack."""
+        return Categorical(self.probs)
+
     def weigh(self, packed: Packed, weights: Floats, totals: bool) -> dict[str, Floats]:
         """Return the raw derivative ``probs`` (G, n, m): weighted counts over probabilities."""
         columns = [group_rows(packed, packed.values, weights[:, k], totals) for k in range(weights.shape[1])]
@@ -148,7 +153,7 @@ class MultinomialEstimator(LeafEstimator):
     Parameters
     ----------
     total : int, Poisson, Geometric or None, default=None
-        What is known about the sum of a row, as in ``Multinomial``. It is handed on and never estimated.
+        What is known about the sum of a row, as in ``Multinomial``. It is passed to the model and never estimated.
     ordered : bool, default=True
         Whether the datum is the ordered list of draws, as in ``Multinomial``. It does not change the probabilities.
     estimate : {"ml", "map", "predictive"}, default="map"
@@ -218,7 +223,7 @@ class MultinomialEstimator(LeafEstimator):
         return Multinomial._restore(np.full((*batch, m), 1.0 / m), self.total, self.ordered)
 
     def maximize_blocks(self, blocks: dict[str, Floats], leaf: Multinomial) -> Multinomial:
-        """Return smoothed shares of expected counts; members without any count stay as they are."""
+        """Return smoothed shares of expected counts; members without any count are not changed."""
         self._check_mode()
         pseudocounts = np.full(leaf.width, self.pseudocount if self.estimate == "map" else 0.0)
         return Multinomial._restore(expected_rows(leaf.probs, blocks["probs"], pseudocounts), leaf.total, leaf.ordered)

@@ -22,7 +22,7 @@ class NegativeBinomial(FieldLeaf):
     .. math:: p(x) = \prod_j \frac{\Gamma(x_j + r_j)}{\Gamma(r_j)\, x_j!}\, p_j^{r_j} (1 - p_j)^{x_j}
 
     A mixture of Poisson distributions whose rates follow a Gamma distribution of shape r and scale (1 - p) / p:
-    what ``PoissonEstimator("predictive")`` gives.
+    the result of ``PoissonEstimator("predictive")``.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def no_count(points: Floats) -> NDArray[np.bool_]:
 def _log_mass(x: Floats, size: Floats, prob: Floats) -> Floats:
     r"""Return log probabilities, summed over the last axis.
 
-    With N = x + r and Stirling's formula for the three Gamma functions, :math:`\delta` being what it lacks,
+    With N = x + r and Stirling's formula for the three Gamma functions, :math:`\delta` being its error,
 
     .. math:: \log p(x) = -D(r, Np) - D(x, N(1 - p)) + \tfrac12 \log \frac{r}{2\pi N x}
        + \delta(N) - \delta(r) - \delta(x)
@@ -115,7 +115,7 @@ def _log_mass(x: Floats, size: Floats, prob: Floats) -> Floats:
     fail = 1.0 - prob
     count = np.where(x > 0, x, 1.0)
     both, gap = count + size, size * fail - count * prob
-    with np.errstate(divide="ignore", invalid="ignore"):  # where nothing fails, only zero is possible
+    with np.errstate(divide="ignore", invalid="ignore"):  # without failures (p = 1), only zero is possible
         logs = -deviance(size, both * prob, gap) - deviance(count, both * fail, -gap)
         logs = logs + 0.5 * (np.log(size / both) - np.log(2.0 * np.pi * count))
         logs = logs + stirling_rest(both) - stirling_rest(size) - stirling_rest(count)
@@ -128,7 +128,7 @@ def _log_mass(x: Floats, size: Floats, prob: Floats) -> Floats:
 def _size_information(size: float, prob: float) -> float:
     r"""Return :math:`\sum_{k \ge 0} P(x > k) / (r + k)^2`, the expectation of trigamma(r) - trigamma(r + x)."""
     mean = size * (1.0 - prob) / prob
-    end = int(mean + 40.0 * (np.sqrt(mean / prob) + 1.0 / prob)) + 1  # all but e^-40 of the distribution
+    end = int(mean + 40.0 * (np.sqrt(mean / prob) + 1.0 / prob)) + 1  # covers the distribution up to e^-40
     total = 0.0
     for first in range(0, end, CHUNK):
         k = np.arange(first, min(first + CHUNK, end), dtype=np.float64)

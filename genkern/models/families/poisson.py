@@ -92,7 +92,7 @@ class PoissonEstimator(ConjugateEstimator):
     ----------
     estimate : {"map", "ml", "predictive"}, default="map"
         Mode of the posterior, maximum likelihood, or posterior predictive distribution of one further count, a
-        ``NegativeBinomial``. The last maximises nothing, and is refused inside EM.
+        ``NegativeBinomial``. The last is no maximum of the likelihood, and is refused inside EM.
     prior : pair of floats (a, b), default=(1.01, 0.01)
         Shape (at least 1 for "map") and rate (at least 0) of the Gamma prior on every rate; both positive for
         "predictive". The default adds a hundredth of an observation of 1, so that a rate is never zero.

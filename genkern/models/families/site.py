@@ -27,7 +27,7 @@ class SiteModel(Leaf):
         Probabilities of the m symbols at each of the L positions.
     alphabet : Alphabet, str, int or sequence of symbols, optional
         What the symbols are: ``"dna"``, ``"rna"``, ``"protein"`` or an explicit list. The default is 0, ..., m - 1.
-        An ambiguity code stands for any of its members: its probability is the sum of theirs.
+        The probability of an ambiguity code is the sum over its members.
 
     Notes
     -----
@@ -149,7 +149,7 @@ class SiteModel(Leaf):
         ]
 
     def beginning(self, length: int) -> SiteModel:
-        """Return the law of the first symbols of a window."""
+        """Return the distribution of the first symbols of a window."""
         return self._restore(self.probs[..., :length, :], self.alphabet)
 
     def draw(self, which: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int32]:
@@ -202,9 +202,9 @@ class SiteEstimator(LeafEstimator):
         Added to every count (the mode under Dirichlet priors with parameter 1 + pseudocount), so that a symbol not
         seen at a position is improbable there rather than impossible. Zero is plain maximum likelihood.
     missing : symbol, optional
-        A symbol that stands for a missing observation, which is summed out. Named alphabets bring their own.
+        The symbol of a missing observation, which is summed out. Named alphabets have their own.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        Symbols outside the alphabet are treated as missing, with one warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
 
     Attributes
@@ -244,7 +244,7 @@ class SiteEstimator(LeafEstimator):
         return SiteModel._restore(np.full(shape, 1.0 / alphabet.size), alphabet)
 
     def maximize_blocks(self, blocks: dict[str, Floats], leaf: SiteModel) -> SiteModel:
-        """Return smoothed expected frequencies; members without any count stay as they are."""
+        """Return smoothed expected frequencies; members without any count are not changed."""
         pseudocounts = np.full(leaf.alphabet.size, self.pseudocount)
         return SiteModel._restore(expected_rows(leaf.probs, blocks["probs"], pseudocounts), leaf.alphabet)
 

@@ -1,4 +1,4 @@
-"""Student's t distributions: what is known of a Gaussian point after few observations."""
+"""Student's t distributions: the posterior predictive distributions of Gaussians."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ class StudentT(Leaf):
 
 
 def _patterns(points: Floats) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64] | None]]:
-    """Yield rows of points with the columns that they have, None for all; rows without any are left out."""
+    """Yield rows of points with their observed columns, None for all; rows without any are left out."""
     there = ~np.isnan(points)
     if there.all():
         yield np.arange(len(points)), None

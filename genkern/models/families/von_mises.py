@@ -30,7 +30,7 @@ class VonMises(ExponentialFamily):
     -----
     Points are any real numbers, taken modulo :math:`2\pi`; densities are per radian. NaN entries are missing and do not
     count. Coordinates: the logarithm of a concentration in softmax coordinates, its square root in sqrt coordinates,
-    else itself; mean directions as they are.
+    else itself; mean directions in radians.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Means, variances and units of channels where there is nothing odd about them; ``floors`` serves the others."""
+"""Means, variances and units of channels by fast sums; ``floors`` is for channels near the limits of float64."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from genkern.models.fit.floors import ROUNDING, channel_scales, channel_units
 from genkern.models.fit.weights import counted, point_weights, quantiles
 from genkern.validation import Floats
 
-CLEAR = 1e-20  # variance, in units of the mean square, that is certainly no rounding
-INSIDE = (1e-290, 1e300)  # variances that have lost nothing to the bounds of float64
+CLEAR = 1e-20  # variance, relative to the mean square, that cannot be a rounding error
+INSIDE = (1e-290, 1e300)  # variances that neither underflow nor overflow
 FAR = 16.0  # squared deviation of an outlier, in units of the variance
-MIDDLE = (0.1, 0.9)  # quantiles between which there are none
+MIDDLE = (0.1, 0.9)  # quantiles between which there are no outliers
 WIDTH = 2.5631031310892007  # of the standard normal law between those
 
 
 def moments(packed: Packed, own: bool) -> tuple[Floats, Floats]:
-    """Return the means and variances (G, d) of the values that are there, of each object or of all."""
+    """Return the means and variances (G, d) of the values that are not missing, of each object or of all."""
     offsets = packed.offsets[:-1] if own else packed.offsets[:1]
     sizes = packed.lengths if own else np.array([packed.n_points])
     seen, often = ~np.isnan(packed.values), counted(packed)
@@ -41,9 +41,9 @@ def scales(packed: Packed, own: bool, mean: Floats, variance: Floats) -> Floats:
 
 
 def without_outliers(packed: Packed, own: bool, mean: Floats, variance: Floats) -> Floats:
-    """Return the variances (G, d), but of channels with outliers that of a normal law with the same middle values.
+    """Return the variances (G, d); for channels with outliers, that of a normal distribution with the same quartiles.
 
-    An outlier has a share in the variance that grows with its square. What is small beside that may be large beside all
+    An outlier adds its square to the variance. A floor that is small relative to that may be large relative to all
     other values. Where the middle values are all the same, the variance stays.
     """
     starts = packed.offsets[:-1] if own else packed.offsets[:1]
@@ -75,7 +75,7 @@ def units(packed: Packed, own: bool) -> Floats:
 
 
 def _clear(mean: Floats, variance: Floats) -> NDArray[np.bool_]:
-    """Return whether variances are what they seem: neither rounding nor beyond the range of numbers."""
+    """Return whether variances can be trusted: neither rounding errors nor overflown."""
     with np.errstate(over="ignore", invalid="ignore"):
         inside = (variance > INSIDE[0]) & (variance < INSIDE[1])
         return np.asarray(inside & (variance > CLEAR * (variance + mean**2)))

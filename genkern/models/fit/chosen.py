@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from genkern.data.objects import Packed
+from genkern.models.fit.em import Run, finished, replaced, some_of
 from genkern.models.fit.weights import amounts, weighted
 from genkern.progress import report
 
 CRITERIA = ("aic", "bic")
-Fitted = TypeVar("Fitted", bound=Any)
 PATIENCE = 2  # sizes in a row that are worse than the best, after which larger ones are not tried
 
 
@@ -21,54 +21,54 @@ def by_criterion(size: Any) -> bool:
     return isinstance(size, str) and size in CRITERIA
 
 
-def fit_chosen(estimator: Fitted, names: tuple[str, str], X: Any, y: Any, sample_weight: Any) -> Fitted:
-    """Fit an estimator with the value 1, 2, ... of a parameter that names a criterion, and make it the best of these.
+def run_chosen(estimator: Any, names: tuple[str, str], X: Any, sample_weight: Any) -> tuple[Run, list[float]]:
+    """Return the best run with the value 1, 2, ... of a parameter that names a criterion, and the criterion of each.
 
     ``names`` are those of the parameter and of the bound on it; an object counts as often as its weight says.
-    It has what the best has learned, and ``criterion_``, the values of the criterion of all sizes that were tried.
     """
     size, bound = names
-    packed = weighted(estimator.pack(X), sample_weight, type(estimator).__name__)
+    packed = weighted(estimator.pack, X, sample_weight, type(estimator).__name__)
     criterion, best, tried = getattr(estimator, size), None, []
-    for n in range(1, min(getattr(estimator, bound), packed.n_points) + 1):
-        found = clone(estimator).set_params(**{size: n}, callback=estimator.callback).fit(X, y, sample_weight)
-        tried.append(_criterion(criterion, found.model_, packed))
+    most = max(packed.n_points, int(amounts(packed).sum()))
+    for n in range(1, min(getattr(estimator, bound), most) + 1):
+        found = clone(estimator).set_params(**{size: n}, callback=estimator.callback).run(X, sample_weight)
+        tried.append(_criterion(criterion, found.models[0], packed))
         if best is None or tried[-1] < min(tried[:-1]):
             best = found
         if estimator.verbose:
             report(f"{type(estimator).__name__}: {size}={n}: {criterion} {tried[-1]:.6g}")
         if n - int(np.argmin(tried)) > PATIENCE:
             break
-    learned = {name: value for name, value in vars(best).items() if name.endswith("_")}
-    estimator.__dict__.update(learned, criterion_=tried)
-    return estimator
+    assert best is not None
+    return best, tried
 
 
 def _criterion(name: str, model: Any, packed: Packed) -> float:
-    """Return a criterion of objects that count as often as their weights say."""
+    """Return a criterion of weighted objects."""
     if packed.weights is None:
         return float(getattr(model, name)(packed))
     penalty = 2.0 if name == "aic" else float(np.log(amounts(packed).sum()))
     return model.n_free_parameters * penalty - 2.0 * float(packed.weights @ model.log_prob(packed))
 
 
-def fit_each_chosen(estimator: Any, names: tuple[str, str], X: Any) -> list[Any]:
-    """Return the best model of each object, whose own criterion decides."""
+def run_each_chosen(estimator: Any, names: tuple[str, str], X: Any) -> Run:
+    """Return the run of the best model of each object, whose own criterion decides."""
     size, bound = names
     packed = estimator.pack(X)
     estimator.check_each(packed)
     most = np.minimum(getattr(estimator, bound), packed.lengths)
     criterion, count = getattr(estimator, size), packed.n_objects
-    models: list[Any] = [None] * count
+    run = finished([None] * count)
     best, sizes = np.full(count, np.inf), np.zeros(count, np.int64)
-    active, resolved = np.arange(count), estimator.resolve(packed)  # a prior from all objects, whoever is left
+    active, resolved = np.arange(count), estimator.resolve(packed)  # a prior from all objects, also after some left
     for n in range(1, int(np.max(most)) + 1):
         active = active[(n <= most[active]) & (n - 1 - sizes[active] < PATIENCE)] if n > 1 else active
         if not len(active):
             break
-        found = clone(resolved).set_params(**{size: n}, callback=estimator.callback).fit_each(packed.take(active))
-        for i, model in zip(active.tolist(), found, strict=True):
-            value = float(getattr(model, criterion)(packed.take([i])))
-            if models[i] is None or value < best[i]:
-                models[i], best[i], sizes[i] = model, value, n
-    return models
+        found = clone(resolved).set_params(**{size: n}, callback=estimator.callback).run_each(packed.take(active))
+        pairs = zip(active.tolist(), found.models, strict=True)
+        values = np.array([float(getattr(model, criterion)(packed.take([i]))) for i, model in pairs])
+        better = (sizes[active] == 0) | (values < best[active])
+        run = replaced(run, active[better], some_of(found, better))
+        best[active[better]], sizes[active[better]] = values[better], n
+    return run

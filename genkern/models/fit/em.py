@@ -16,13 +16,13 @@ from genkern.models.fit.weights import amounts
 from genkern.progress import report
 from genkern.validation import Floats
 
-REST = 10.0  # times tol: what all further steps together may gain, by the pace of the last ones
+REST = 10.0  # times tol: the gain that all further steps may have together, extrapolated from the last ones
 EXACT = 1e-13  # gain relative to the objective that is a rounding error
-SLACK = 1e-9, 1e-8  # loss relative to the objective, and per observation, that is one
+SLACK = 1e-9, 1e-8  # loss relative to the objective, and per observation, that is a rounding error
 
 
 class Lone(NamedTuple):
-    """A component that rests on one observation or its copies: its place in the model, and its observations."""
+    """A component fitted to one observation or its copies: its index in the model, and its observations."""
 
     place: tuple[int, ...]
     weight: float
@@ -31,9 +31,9 @@ class Lone(NamedTuple):
 class Run(NamedTuple):
     """The outcome of EM for P models: the models, objectives (P,), steps (P,), convergence (P,), summed history.
 
-    ``lost`` (P,) is what the last step would have lost, infinite if that is no number, where it was taken back, else
-    zero. ``lone`` has, for each model, the components that rest on one observation or its copies, if that was asked.
-    ``stopped`` says that a callback ended it.
+    ``lost`` (P,) is the loss of objective by the last step, infinite for NaN, where it was taken back, else zero.
+    ``lone`` has, for each model, the components fitted to one observation or its copies, if asked for. ``stopped`` says
+    that a callback ended it.
     """
 
     models: list[Any]
@@ -47,7 +47,7 @@ class Run(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """What EM needs of a model: E-step and M-step, log-likelihoods (n_objects,) and the log prior of each model.
+    """The functions of EM: E-step and M-step, log-likelihoods (n_objects,) and the log prior of each model.
 
     The E-step is to count objects as often as their weights say (see `expected`). ``log_prob``, of each once, serves
     the last step, if it is cheaper than the E-step. Own models are a stack of batch (n_objects,), and their statistics
@@ -55,7 +55,8 @@ class Steps(NamedTuple):
     told which objects leave the batch with their models. E-steps that go on from the last are told by ``begin`` where
     the first starts. Of families whose densities have no bound, ``at_floor`` says which components of a model are at
     their floor, in which directions (the last axis), ``counts``, from statistics, how many observations each has, and
-    ``coincide`` which rest on observations that all but coincide.
+    ``coincide`` which rest on observations that all but coincide. ``settled``, if there is one, says which models a
+    step from the first to the second has left where they were: they have converged, whatever their objectives.
     """
 
     expect: Callable[[Any, Packed], Statistics]
@@ -67,13 +68,14 @@ class Steps(NamedTuple):
     at_floor: Callable[[Any], NDArray[np.bool_]] | None = None
     counts: Callable[[Statistics], Floats] | None = None
     coincide: Callable[[Statistics], NDArray[np.bool_]] | None = None
+    settled: Callable[[Any, Any], NDArray[np.bool_]] | None = None
 
 
 class Limits(NamedTuple):
-    """When EM stops, and who reports: after so many steps, or when `Pace` says that it has converged.
+    """Stopping rule of EM (at most so many steps, or `Pace` says that it has converged), and the name for warnings.
 
-    ``callback``, if there is one, is told of each step its number, the models, their objectives and their places, and
-    ends the run if it returns True.
+    ``callback``, if given, is called after each step with its number, the models, their objectives and their indices,
+    and ends the run if it returns True.
     """
 
     who: str
@@ -84,13 +86,13 @@ class Limits(NamedTuple):
 
 
 class Pace:
-    r"""Says which of P models have converged, by their last three gains :math:`g'', g', g`.
+    r"""Convergence of P models by their last three gains :math:`g'', g', g`.
 
     .. math:: g < \epsilon T, \qquad g \, \frac{r}{1 - r} < 10 \, \epsilon T, \qquad r = \max(g / g', g' / g'')
 
-    with :math:`\epsilon` the tolerance and T the observations. The second term is what further steps would gain, all
-    together, if gains went on as a geometric series. A small gain alone may be a plateau: gains that grow again, or
-    hardly shrink, say that EM is on its way. A gain that is a rounding error needs no history.
+    with :math:`\epsilon` the tolerance and T the observations. The second term is the total gain of all further steps
+    if gains continued as a geometric series. A small gain alone may be a plateau: if gains grow again, or hardly
+    shrink, EM has not converged. A gain that is a rounding error needs no history.
     """
 
     def __init__(self, count: int, tol: float):
@@ -103,7 +105,7 @@ class Pace:
         if self.tol == 0.0:
             return np.zeros(len(active), bool)
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.fmax(gain / old, old / older)  # NaN, before there are three gains, counts for nothing
+            ratio = np.fmax(gain / old, old / older)  # NaN, before there are three gains, is ignored
             rest = np.where(ratio < 1.0, gain * ratio / (1.0 - ratio), np.inf)
         calm = (gain <= EXACT * np.abs(value)) | (np.isfinite(older) & (rest < REST * self.tol * lengths))
         return np.asarray((gain < self.tol * lengths) & calm)
@@ -112,8 +114,8 @@ class Pace:
 def expected(model: Any, packed: Packed, totals: bool = True, **options: Any) -> Statistics:
     """Return the E-step's statistics: in total under one model, of each object under its own of a stack.
 
-    Objects count as often as their weights say, also in ``log_prob``. ``totals`` says that the model can sum by itself,
-    and ``options`` go to its ``statistics``.
+    Objects are weighted, also in ``log_prob``. ``totals``: the model's ``statistics`` can sum over objects; ``options``
+    are passed to it.
     """
     if totals and packed.weights is None and not model.shape:
         summed: Statistics = model.statistics(packed, totals=True, **options)
@@ -123,7 +125,7 @@ def expected(model: Any, packed: Packed, totals: bool = True, **options: Any) ->
 
 
 def likelihoods(steps: Steps, model: Any, packed: Packed) -> Floats:
-    """Return the log-likelihoods (n_objects,) of the objects, each as often as it counts."""
+    """Return the log-likelihoods (n_objects,) of the objects times their weights."""
     if steps.log_prob is None:
         return steps.expect(model, packed).log_prob
     log_prob = steps.log_prob(model, packed)
@@ -131,9 +133,9 @@ def likelihoods(steps: Steps, model: Any, packed: Packed) -> Floats:
 
 
 def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -> Run:
-    """Run EM from a first guess; own models that have converged leave the batch.
+    """Run EM from a starting model; own models that have converged leave the batch.
 
-    So do models that a step made worse, as only rounding errors can: they stay what they were before it.
+    So do models whose objective fell by a step, which only rounding errors can cause: they keep the values before it.
     """
     count = packed.n_objects if own else 1
     active = np.arange(count)
@@ -145,11 +147,12 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
     lengths = amounts(packed) if own else np.array([amounts(packed).sum()])
     pace, before, stopped = Pace(count, limits.tol), model, False
     for step in range(limits.max_iter + 1):
-        last = step == limits.max_iter
+        settled = np.zeros(len(active), bool) if steps.settled is None or not step else steps.settled(before, model)
+        last = step == limits.max_iter or bool(settled.all())
         statistics = None if last else steps.expect(model, packed)
         log_prob = likelihoods(steps, model, packed) if statistics is None else statistics.log_prob
         value = np.atleast_1d((log_prob if own else log_prob.sum()) + steps.log_prior(model))
-        # The first guess may be one that the prior forbids: what it gains over nothing is not a number.
+        # The prior may forbid the starting model (objective -inf): the gain of the first step is then NaN.
         gain = value - objective[active] if step else np.full_like(value, np.inf)
         slack = SLACK[0] * np.abs(objective[active]) + SLACK[1] * lengths[active]
         fallen = np.isnan(gain) | (gain < -slack) if step else np.zeros(len(active), bool)
@@ -160,7 +163,7 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
             history.append(float(objective.sum()))
         if limits.verbose > 1:
             report(f"{limits.who}: step {step}, {len(active)} models, objective {history[-1]:.8g}")
-        converged[active] = pace.converged(active, gain, value, lengths[active]) & ~fallen
+        converged[active] = (settled | pace.converged(active, gain, value, lengths[active])) & ~fallen
         if step and limits.callback is not None and not fallen.all():
             stopped = limits.callback(step, model, objective[active], active) is True
         leaving = converged[active] | fallen | last | stopped
@@ -183,8 +186,8 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
 def better(old: Run, new: Run) -> Run:
     """Return, model by model, the run with the higher objective, and the history of the run that wins most.
 
-    A model with a component that rests on one observation, or on copies of one, loses against one without: its
-    objective is that of a floor.
+    A model with a component fitted to one observation or its copies loses against one without: its objective depends on
+    the floor only.
     """
     alone = [run.lone or [[]] * len(run.models) for run in (old, new)]
     bad, worse = (np.array([bool(found) for found in each]) for each in alone)
@@ -202,13 +205,23 @@ def better(old: Run, new: Run) -> Run:
 
 
 def finished(models: list[Any]) -> Run:
-    """Return the outcome for models that one step has brought to their maximum, without objectives."""
+    """Return the outcome for models that one step maximises, without objectives."""
     n = len(models)
     return Run(models, np.zeros(n), np.ones(n, np.int64), np.ones(n, bool), [], np.zeros(n))
 
 
+def some_of(run: Run, which: Any) -> Run:
+    """Return the outcome for some of the models."""
+    places = np.arange(len(run.models))[which].tolist()
+    return run._replace(
+        models=[run.models[i] for i in places],
+        lone=None if run.lone is None else [run.lone[i] for i in places],
+        **{name: getattr(run, name)[which] for name in ("objective", "n_iter", "converged", "lost")},
+    )
+
+
 def replaced(run: Run, places: NDArray[np.int64], part: Run) -> Run:
-    """Return a run with other outcomes of the models at some places."""
+    """Return a run with other outcomes of some of the models."""
     models, lone = list(run.models), list(run.lone or [[]] * len(run.models))
     for i, place in enumerate(places.tolist()):
         models[place], lone[place] = part.models[i], (part.lone or [[]] * len(places))[i]
@@ -222,7 +235,7 @@ def replaced(run: Run, places: NDArray[np.int64], part: Run) -> Run:
 def warn_unconverged(
     converged: NDArray[np.bool_], lost: Floats, limits: Limits, size: str, stacklevel: int = 3
 ) -> None:
-    """Warn of models that a step made worse, and of others that did not converge, as in `Run`.
+    """Warn of models whose objective fell, and of others that did not converge, as in `Run`.
 
     ``size`` names the parameter that would make them smaller.
     """
@@ -237,7 +250,7 @@ def warn_unconverged(
         )
     slow = ~(converged | fallen)
     if not slow.any() or limits.tol == 0 or limits.max_iter == 0:
-        return  # tol=0 asks for all steps, whatever they gain
+        return  # tol=0 asks for all steps, whatever their gain
     warnings.warn(
         f"{limits.who}: {slow.sum()} of {len(slow)} models did not converge in {limits.max_iter} steps "
         f"(a step still gained more than tol={limits.tol:g} per observation). Raise max_iter, raise tol, or lower "

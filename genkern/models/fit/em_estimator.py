@@ -1,4 +1,4 @@
-"""What all estimators that iterate share: EM for one model of all objects, or for one of each."""
+"""Base class of all iterative estimators: EM for one model of all objects, or for one of each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from genkern.data.objects import Packed
 from genkern.models.base import Statistics
 from genkern.models.estimator import ModelEstimator
-from genkern.models.fit.chosen import by_criterion, fit_chosen, fit_each_chosen
+from genkern.models.fit.chosen import by_criterion, run_chosen, run_each_chosen
 from genkern.models.fit.em import Limits, Run, Steps, expected, finished, replaced, warn_unconverged
 from genkern.models.fit.restarts import First, FitProblem, Restarts, best_start, warn_lone
 from genkern.models.fit.streams import Keys, keys_of, seed_of, unit_free_digests
@@ -23,9 +23,9 @@ from genkern.validation import Floats, begin_fit, check_int, check_number
 class EMEstimator(ModelEstimator):
     """Estimator of a model by EM: ``fit`` and ``fit_each``, restarts, limits, history and warnings.
 
-    A model gives ``pack``, its start ``_start`` and its M-step ``maximize``, and, if need be, its E-step ``_expect``
-    and ``_log_prior``. One whose steps depend on the data (floors, units, sweeps that go on from the last) gives
-    ``_problem``. The parameters below are those of its constructor.
+    A subclass implements ``pack``, its start ``_start`` and its M-step ``maximize``, and, if needed, its E-step
+    ``_expect`` and ``_log_prior``. If its steps depend on the data (floors, units, sweeps that continue from the last),
+    it implements ``_problem``. The parameters below are those of its constructor.
     """
 
     n_init: int = 1
@@ -37,12 +37,12 @@ class EMEstimator(ModelEstimator):
     random_state: Any = None
     verbose: int = 0
     kind: ClassVar[type[Value]]  # of the models that are fitted
-    batched: ClassVar[bool] = True  # whether a stack of them treats each object under its own
-    smaller: ClassVar[str] = "n_states"  # what to lower where EM is slow, for warnings
+    batched: ClassVar[bool] = True  # whether a stack of models can evaluate each object under its own model
+    smaller: ClassVar[str] = "n_states"  # the parameter to lower where EM is slow, for warnings
     chosen: ClassVar[tuple[str, str] | None] = None  # a size that may be "aic" or "bic", and the bound on it
-    places: ClassVar[tuple[str, ...]] = ("state", "component")  # what a component's place is called in them
+    places: ClassVar[tuple[str, ...]] = ("state", "component")  # axes of a component's index, for warnings
 
-    # --- what a model gives
+    # --- implemented by subclasses
 
     def _check_parameters(self) -> None:
         """Raise for parameters that make no sense."""
@@ -75,17 +75,17 @@ class EMEstimator(ModelEstimator):
 
     @property
     def _example(self) -> Any:
-        """The model to start from, or the first of a stack, which shows the form of all; None without."""
+        """The model to start from, or the first of a stack, as an example of all; None without."""
         given = self._given
         return given[0] if given is not None and given.shape else given
 
     def _given_to(self, packed: Packed, own: bool) -> Any:
-        """Return the model to start from, or a stack of one for each object, refusing what is neither."""
+        """Return the model to start from, or a stack of one for each object, refusing anything else."""
         given, n = self._given, packed.n_objects
         if given.shape not in (((), (n,)) if own else ((),)):
             wanted = f"one model, or one for each of {n} objects" if own else "one model (one for each is for fit_each)"
             raise ValueError(f"{type(self).__name__}: 'init' must be {wanted}. Got a stack of {given.shape}.")
-        # One model taken as often as there are objects: the same as a stack of so many, but faster.
+        # One model broadcast to all objects: the same as a stack of copies, but faster.
         return self.kind.stack([given])[np.zeros(n, np.int64)] if own and not given.shape else given
 
     def _fixable(self) -> list[Any]:
@@ -93,16 +93,16 @@ class EMEstimator(ModelEstimator):
         return list(self.kind._fields)
 
     def _keep(self, old: Any, new: Any) -> Any:
-        """Return a new model with the fixed parameters of an old one; so for stacks."""
+        """Return a new model, or stack, with the fixed parameters of an old one."""
         kept = (getattr(old if name in self.fixed else new, name) for name in new._fields)
         return new._restore(*kept)
 
     def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
         """Return the estimator as it fits these objects, of which something is known, and those that count, encoded."""
-        return self, weighted(self.pack(X), sample_weight, type(self).__name__)
+        return self, weighted(self.pack, X, sample_weight, type(self).__name__)
 
     def _problem(self, packed: Packed, own: bool) -> FitProblem:
-        """Return what EM is to solve for the objects."""
+        """Return the fitting problem of the objects."""
 
         def guess(part: Packed, restarts: Restarts, each: bool) -> First:
             return First(self._start(part, restarts.keys, each))
@@ -114,11 +114,19 @@ class EMEstimator(ModelEstimator):
         return Steps(self._expect, self.maximize, None, self._log_prior)
 
     def _start(self, packed: Packed, keys: Keys, own: bool) -> Any:
-        """Return the model to start from, or a stack of one for each object, from one random key each."""
-        raise TypeError(f"{type(self).__name__} must define _start, or _problem.")
+        """Return the model to start from, or a stack of one for each object, from one random key each.
+
+        An estimator without a start of its own goes on from ``init``.
+        """
+        if self._given is None:
+            raise ValueError(
+                f"{type(self).__name__}: 'init' must be a {self.kind.__name__}, for want of another start. Got "
+                f"{self.init!r:.80}."
+            )
+        return self._given_to(packed, own)
 
     def _runs(self, own: bool) -> int:
-        """Return how many runs there are to choose from."""
+        """Return the number of runs."""
         return self.n_init
 
     def _expect(self, model: Any, packed: Packed) -> Statistics:
@@ -140,7 +148,7 @@ class EMEstimator(ModelEstimator):
         y : None
             Ignored.
         sample_weight : array of shape (n_objects,), optional
-            How often each object counts: a weight of two as the object given twice, zero as one left out.
+            Weight of each object: two is the same as giving it twice, zero as leaving it out.
 
         Returns
         -------
@@ -149,14 +157,13 @@ class EMEstimator(ModelEstimator):
         return self._fit(X, y, sample_weight)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, known: Any = None) -> Self:
-        """Fit one model to all objects, of which something may be known that is otherwise hidden."""
+        """Fit one model to all objects; ``known`` values of hidden variables may be given."""
         self._check_parameters()
         begin_fit(self, X, y)
         if known is None and self.chosen is not None and by_criterion(getattr(self, self.chosen[0])):
-            return fit_chosen(self, self.chosen, X, y, sample_weight)
-        ready, packed = self._ready(X, False, sample_weight, known)
-        ready.callback = self.callback  # a clone has a copy, also of what it writes to
-        run = ready._best(packed, np.array([seed_of(self.random_state)], np.uint64), own=False)
+            run, self.criterion_ = run_chosen(self, self.chosen, X, sample_weight)
+        else:
+            run = self.run(X, sample_weight, known)
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
         if not run.stopped:
@@ -166,15 +173,18 @@ class EMEstimator(ModelEstimator):
 
     def fit_each(self, X: Any) -> list[Any]:
         """Return one model per object; each depends on its object alone (and the alphabet of all)."""
+        return self._fit_each(X)
+
+    def _fit_each(self, X: Any, known: Any = None) -> list[Any]:
+        """Return one model per object, of which something may be known that is otherwise hidden."""
         self._check_parameters()
-        if self.chosen is not None and by_criterion(getattr(self, self.chosen[0])):
-            return fit_each_chosen(self, self.chosen, X)
-        ready, packed = self._ready(X, True)
-        ready.callback = self.callback
-        run = (ready._best if self.batched else ready._one_by_one)(packed, ready._keys(packed), own=True)
+        if known is None and self.chosen is not None and by_criterion(getattr(self, self.chosen[0])):
+            run = run_each_chosen(self, self.chosen, X)
+        else:
+            run = self.run_each(X, known)
         if not run.stopped:
-            warn_unconverged(run.converged, run.lost, self._limits(), self.smaller)
-        warn_lone(run, self.places, self._limits(), np.arange(packed.n_objects))
+            warn_unconverged(run.converged, run.lost, self._limits(), self.smaller, stacklevel=4)
+        warn_lone(run, self.places, self._limits(), np.arange(len(run.models)), stacklevel=4)
         return run.models
 
     def resolve(self, X: Any) -> EMEstimator:
@@ -182,6 +192,19 @@ class EMEstimator(ModelEstimator):
         return self
 
     # --- EM
+
+    def run(self, X: Any, sample_weight: Any = None, known: Any = None) -> Run:
+        """Return the outcome of EM for one model of all objects; ``fit`` warns of it."""
+        ready, packed = self._ready(X, False, sample_weight, known)
+        ready.callback = self.callback  # a clone has a copy, also of what it writes to
+        return ready._best(packed, np.array([seed_of(self.random_state)], np.uint64), own=False)
+
+    def run_each(self, X: Any, known: Any = None) -> Run:
+        """Return the outcome of EM for one model of each object; ``fit_each`` warns of it."""
+        ready, packed = self._ready(X, True, known=known)
+        ready.callback = self.callback
+        together = self.batched and known is None
+        return (ready._best if together else ready._one_by_one)(packed, ready._keys(packed), own=True)
 
     def _keys(self, packed: Packed) -> Keys:
         """Return the keys of the objects' random numbers."""
@@ -195,18 +218,22 @@ class EMEstimator(ModelEstimator):
         """Return the runs of own models, each by itself."""
         run, given = finished([None] * packed.n_objects), self._given
         for i in range(packed.n_objects):
-            one = copy.copy(self)
+            one = self._alone(packed, i)
             if given is not None:
                 one.init = self._given_to(packed, own)[i]
             run = replaced(run, np.array([i]), one._best(packed.take([i]), keys[[i]], own=False))
         return run
+
+    def _alone(self, packed: Packed, index: int) -> EMEstimator:
+        """Return the estimator as it fits one of the objects by itself."""
+        return copy.copy(self)
 
     def _run(self, packed: Packed, keys: Keys, own: bool, limits: Limits, runs: int) -> Run:
         problem = self._problem(packed, own)._replace(keep=self._keep if self.fixed else None)
         run = best_start(problem, limits, runs, keys, own)
         if not self.fixed or self._given is None:
             return run
-        given = self._given_to(packed, own)  # to the last bit, whatever the units that EM works in
+        given = self._given_to(packed, own)  # to the last bit, whatever the units of EM
         pairs = zip(given.unstack() if own else [given], run.models, strict=True)
         return run._replace(models=[self._keep(old, new) for old, new in pairs])
 

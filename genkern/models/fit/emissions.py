@@ -1,6 +1,10 @@
-"""The short names of leaf families, by which estimators of latent models know them."""
+"""The short names of leaf families in estimators of latent models."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
 
 from genkern.models.estimator import LeafEstimator
 from genkern.models.families.bernoulli import BernoulliEstimator
@@ -13,6 +17,7 @@ from genkern.models.families.geometric import GeometricEstimator
 from genkern.models.families.multinomial import MultinomialEstimator
 from genkern.models.families.poisson import PoissonEstimator
 from genkern.models.families.von_mises import VonMisesEstimator
+from genkern.models.value import Value
 
 EMISSIONS: dict[str, type[LeafEstimator]] = {
     "bernoulli": BernoulliEstimator,
@@ -26,3 +31,23 @@ EMISSIONS: dict[str, type[LeafEstimator]] = {
     "poisson": PoissonEstimator,
     "vonmises": VonMisesEstimator,
 }
+
+
+def refuse_other_form(given: Any, asked: Any, names: tuple[str, str, str]) -> None:
+    """Raise where the leaf of a model to start from has not the form, or the alphabet, that an estimator asks for.
+
+    ``names`` are those of who asks, of the leaf in the model, and of the parameter with its estimator.
+    """
+    alphabet, (who, what, parameter) = getattr(given, "alphabet", None), names
+    if _form(asked) != _form(given) or (alphabet is not None and not alphabet.same_codes(asked.alphabet)):
+        raise ValueError(
+            f"{who}: 'init' has {what} {given!r}, and {parameter!r} asks for {asked!r}. Make them agree, or leave "
+            f"{parameter}='auto'."
+        )
+
+
+def _form(value: Any) -> Any:
+    """Return the classes and shapes of a value and its fields, whatever their numbers and alphabets."""
+    if isinstance(value, Value):
+        return type(value), *(_form(getattr(value, name)) for name in value._fields if name != "alphabet")
+    return value.shape if isinstance(value, np.ndarray) else value

@@ -1,4 +1,4 @@
-"""Units of the data, channel by channel: what floors of variances are relative to."""
+"""Units of the data, channel by channel; floors of variances are relative to them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ROUNDING = 1e-14  # a deviation below this share of a channel's largest value is
 def channel_units(packed: Packed, own: bool) -> tuple[Floats, Floats]:
     """Return the mean and the unit of every channel of numbers, (d,) of all objects or (n_objects, d) of each.
 
-    The unit is the standard deviation of the values that are there (NaN is missing); where they are all the same their
-    magnitude, and one where that is zero too or there is no value. Neither overflows, whatever the values.
+    The unit is the standard deviation of the values that are not missing (NaN); the magnitude of a constant channel;
+    one for a channel of zeros or without values. Neither overflows, whatever the values.
     """
     starts = packed.offsets[:-1] if own else packed.offsets[:1]
     sizes = packed.lengths if own else np.array([packed.n_points])
@@ -24,7 +24,8 @@ def channel_units(packed: Packed, own: bool) -> tuple[Floats, Floats]:
     count = np.add.reduceat(seen * often, starts, axis=0)
     count = np.where(count > 0.0, count, 1.0)
     top = np.maximum.reduceat(np.where(seen, np.abs(packed.values), 0.0), starts, axis=0)
-    # values in [-1/2, 1/2], by powers of two, which round nothing; the least of all keeps a constant exactly constant
+    # values in [-1/2, 1/2], scaled by powers of two, which is exact; subtracting the least keeps a constant exactly
+    # constant
     power = np.maximum(np.frexp(top)[1], -1000)
     scaled = np.ldexp(packed.values, -1 - np.repeat(power, sizes, axis=0))
     least = np.minimum.reduceat(np.where(seen, scaled, 1.0), starts, axis=0)
@@ -43,8 +44,8 @@ def channel_units(packed: Packed, own: bool) -> tuple[Floats, Floats]:
 def channel_scales(packed: Packed, own: bool) -> Floats:
     """Return the variance of every channel, (d,) over all objects or (n_objects, d) over each object's own values.
 
-    A channel without variance has its mean square instead, and one if that is zero too. Missing values (NaN) are left
-    out. Squares beyond the range of float64 are its bounds.
+    A constant channel has its mean square instead, and a channel of zeros one. Missing values (NaN) are left
+    out. Squares beyond the range of float64 are clamped to it.
     """
     unit = channel_units(packed, own)[1]
     limits = np.finfo(np.float64)

@@ -1,4 +1,4 @@
-"""EM from several first guesses at once: as one stack of own models, and the best that is no accident of a point."""
+"""EM from several starting models at once, as one stack of own models; the best without collapsed components wins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from genkern.data.objects import Packed
 from genkern.models.base import Statistics
-from genkern.models.fit.em import Limits, Lone, Run, Steps, better, climb, likelihoods
+from genkern.models.fit.em import Limits, Lone, Run, Steps, better, climb, likelihoods, some_of
 from genkern.models.fit.streams import Keys, derive
 from genkern.models.fit.weights import amounts
 from genkern.models.value import Value
@@ -29,9 +29,9 @@ class Restarts(NamedTuple):
 
 
 class First(NamedTuple):
-    """A first guess: a model or a stack, and what ``Steps.begin`` is told of it, if anything.
+    """A starting model or a stack, and the argument of ``Steps.begin``, if any.
 
-    Where restarts are run together, that is an array with a row for each point.
+    Where restarts are run together, the argument is an array with a row for each point.
     """
 
     model: Any
@@ -39,12 +39,12 @@ class First(NamedTuple):
 
 
 class FitProblem(NamedTuple):
-    """What is fitted: the data, steps and first guesses of one model of all objects, or of own ones; a model's size.
+    """A fitting problem: data, steps and starting models, for one model of all objects or for own ones; sizes.
 
     ``width`` is the numbers held per point and ``size`` those per object with a model of its own, so that batches are
-    bounded; unless they are told, restarts are run one by one. Where the data are in other units than the objects,
-    ``restore`` maps a stack of models back, given the object that each belongs to, and ``shift`` (G,) is what their
-    objectives are higher by. ``keep``, if there is one, puts what EM leaves as it is, of an old model, in a new one.
+    bounded; if they are not given, restarts are run one by one. Where the data are in other units than the objects,
+    ``restore`` maps a stack of models back, given the object that each belongs to, and ``shift`` (G,) is the difference
+    of their objectives. ``keep``, if given, copies the fixed parameters of an old model to a new one.
     """
 
     data: Packed
@@ -66,8 +66,8 @@ def numbers_in(model: Value) -> int:
 def best_start(problem: FitProblem, limits: Limits, n_init: int, keys: Keys, own: bool) -> Run:
     """Return the best of several runs of EM, chosen for each model; restarts of little data are run together.
 
-    Every restart is what it would be by itself, but for rounding errors where one model is fitted to all objects. A run
-    with collapsed components (see ``_lone``) loses against one without, whatever its objective.
+    Every restart gives the same result as by itself, up to rounding errors where one model is fitted to all objects. A
+    run with collapsed components (see ``_lone``) loses against one without, whatever its objective.
     """
     packed, every, keep = problem.data, problem.steps, problem.keep
     if keep is not None:
@@ -92,7 +92,7 @@ def best_start(problem: FitProblem, limits: Limits, n_init: int, keys: Keys, own
 
 
 def _keeping(steps: Steps, keep: Callable[[Any, Any], Any]) -> Steps:
-    """Return steps that leave some parameters as they are."""
+    """Return steps that keep some parameters fixed."""
     return steps._replace(maximize=lambda statistics: keep(statistics.model, steps.maximize(statistics)))
 
 
@@ -103,7 +103,7 @@ def _outcome(run: Run) -> str:
 
 
 def _outward(problem: FitProblem, callback: Callable[..., Any], own: bool) -> Callable[..., Any]:
-    """Return the callback as EM calls it: what it is told is in the units of the objects."""
+    """Return the callback for EM, with arguments in the units of the objects."""
 
     def tell(step: int, models: Any, objective: Floats, active: NDArray[np.int64]) -> Any:
         places = active % problem.data.n_objects if own else np.zeros_like(active)
@@ -133,8 +133,8 @@ def _runs(problem: FitProblem, limits: Limits, packed: Packed, keys: Keys, which
             return (_own if own else _shared)(problem, limits, packed, each)
         except ValueError:
             if limits.callback is not None:
-                raise  # it may be the callback's, which is not to be called again
-            # one by one, errors name objects as the caller counts them
+                raise  # the error may be the callback's, which must not be called again
+            # one by one, so that errors name the caller's object indices
     runs = []
     for restart in each:
         first = problem.guess(packed, restart, own)
@@ -161,12 +161,12 @@ def _shared(problem: FitProblem, limits: Limits, packed: Packed, each: list[Rest
 
 
 def place_in(packed: Packed, many: Packed) -> NDArray[np.int64]:
-    """Return which of the objects each of many is that are the same ones over and over."""
+    """Return the index of the original object of each of many repeated objects."""
     return np.arange(many.n_objects) % packed.n_objects
 
 
 def _begun(steps: Steps, first: First) -> Steps:
-    """Return steps whose first E-step goes on from that of the first guess."""
+    """Return steps whose first E-step continues from that of the starting model."""
     if steps.begin is not None and first.field is not None:
         steps.begin(first.field)
     return steps
@@ -174,21 +174,11 @@ def _begun(steps: Steps, first: First) -> Steps:
 
 def _split(run: Run, count: int, n: int) -> list[Run]:
     """Return the runs of restarts, n models each."""
-    parts = [slice(i * n, (i + 1) * n) for i in range(count)]
-    return [
-        run._replace(
-            models=run.models[p],
-            objective=run.objective[p],
-            n_iter=run.n_iter[p],
-            converged=run.converged[p],
-            lost=run.lost[p],
-        )
-        for p in parts
-    ]
+    return [some_of(run, slice(i * n, (i + 1) * n)) for i in range(count)]
 
 
 class Repeated(NamedTuple):
-    """The same objects for each of several models, as EM on own models takes them: each model's data count as one."""
+    """The same objects for each of several models, for EM on own models: the data of a model are one object."""
 
     packed: Packed
     n_objects: int  # models
@@ -200,7 +190,7 @@ class Repeated(NamedTuple):
 
     @property
     def weights(self) -> None:
-        """None: each model's data count once, and the objects among them as often as they say."""
+        """None: the data of each model have weight one; weights of objects are applied inside."""
         return None
 
     @property
@@ -214,7 +204,7 @@ class Repeated(NamedTuple):
 
 
 class _Repeats:
-    """Steps of EM for a stack of models that are all fitted to the same objects; keeps the objectives of each."""
+    """Steps of EM for a stack of models that are all fitted to the same objects."""
 
     def __init__(self, steps: Steps, count: int):
         self.inner, self.active = steps, np.arange(count)
@@ -224,7 +214,7 @@ class _Repeats:
         self.n_objects = 0
 
     def steps(self) -> Steps:
-        """Return the steps as ``climb`` takes them."""
+        """Return the steps for ``climb``."""
         return Steps(self.expect, self.inner.maximize, self.log_prob, self.log_prior, self.drop)
 
     def expect(self, model: Any, repeated: Any) -> Statistics:
@@ -249,7 +239,7 @@ class _Repeats:
         return prior
 
     def drop(self, leaving: NDArray[np.bool_]) -> None:
-        """Forget the models that leave."""
+        """Drop the models that leave the batch."""
         if self.inner.drop is not None:
             self.inner.drop(np.repeat(leaving, self.n_objects))
         self.active = self.active[~leaving]
@@ -266,15 +256,15 @@ class _Repeats:
         return model if n == 1 else model[np.repeat(np.arange(repeated.n_objects), n)]
 
 
-# --- components that rest on one observation, or on one that occurs several times
+# --- components fitted to one observation or its copies
 
 
 def _lone(steps: Steps, run: Run, packed: Packed, own: bool) -> list[list[Lone]] | None:
-    """Return the collapsed components of each model, whose likelihood is that of a floor.
+    """Return the collapsed components of each model, whose likelihood depends on the floor only.
 
-    They are at the floor in some direction and rest on one observation, or on several that all but coincide, fewer than
-    the mean component has. One that has its part of the data, as where half the values are zero, describes them. The
-    number of observations is rounded.
+    They are at the floor in some direction and fitted to one observation, or to several that almost coincide, fewer
+    than the mean component has. A component with more of the data, as where half the values are zero, is no artefact.
+    The number of observations is rounded.
     """
     if steps.at_floor is None or steps.counts is None or steps.coincide is None:
         return None
@@ -283,7 +273,7 @@ def _lone(steps: Steps, run: Run, packed: Packed, own: bool) -> list[list[Lone]]
     directions = directions if own else directions[None]
     found: list[list[Lone]] = [[] for _ in run.models]
     flat = directions.reshape(len(directions), -1)
-    suspect = np.flatnonzero(flat.any(axis=1) & ~flat.all(axis=1))  # all that is at the floor are data that do not vary
+    suspect = np.flatnonzero(flat.any(axis=1) & ~flat.all(axis=1))  # at the floor only because the data do not vary
     if len(suspect):
         part = packed.take(suspect) if own else packed
         if own and steps.drop is not None:
@@ -303,7 +293,8 @@ def warn_lone(
 ) -> None:
     """Warn of collapsed components (see ``_lone``).
 
-    ``names`` are those of a component's place, such as "state"; ``objects`` those that own models belong to.
+    ``names`` are those of the axes of a component's index, such as "state"; ``objects`` those that own models belong
+    to.
     """
     found = [(i, one) for i, each in enumerate(run.lone or []) for one in each]
     if not found:

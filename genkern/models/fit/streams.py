@@ -30,7 +30,7 @@ def uniforms(keys: Keys, counters: NDArray[np.integer]) -> Floats:
 
 
 def seed_of(random_state: Any) -> int:
-    """Return the seed that ``random_state`` stands for; None counts as 0, so that fits are reproducible."""
+    """Return the seed given by ``random_state``; None is 0, so that fits are reproducible."""
     if random_state is None or isinstance(random_state, int | np.integer):
         seed = int(random_state or 0)
         if not 0 <= seed <= LARGEST_SEED:
@@ -55,7 +55,7 @@ def keys_of(seed: int, digests: list[str]) -> Keys:
 
 
 def unit_free_digests(packed: Packed) -> list[str]:
-    """Return the hex digest of every object by what units do not change: of numbers, their ranks in each channel.
+    """Return a hex digest of every object that units do not change: for numbers, of their ranks in each channel.
 
     Equal numbers have equal ranks and missing ones have none, so that a x + b, with a > 0 of each channel, has the
     digest of x. Symbols and sparse counts have no units: theirs are those of `object_digests`.

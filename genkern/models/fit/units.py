@@ -2,9 +2,9 @@ r"""Estimation in standard units: data are centred and scaled, models fitted the
 
 .. math:: x' = (x - m) / u, \qquad \log p(x) = \log p'(x') - \sum \log u
 
-with m and u the mean and the unit of each channel, and the sum over all values that are there. Whatever the units of
-the data, and however far from zero they are, EM then sees the same numbers, and a floor of variances is a share of the
-data's own.
+with m and u the mean and the unit of each channel, and the sum over all values that are not missing. EM then sees the
+same numbers whatever the units and the offset of the data, and a floor of variances is relative to the variances of the
+data.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ NAMED = 5  # channels and objects that a warning lists
 
 
 class Units(NamedTuple):
-    """Means and units (G, d) of the channels, of all objects together (G = 1) or of each, and what they cost (G,).
+    """Means and units (G, d) of the channels, of all objects together (G = 1) or of each, and the sums (G,) of log u.
 
-    ``spread`` (G, d) are the variances in standard units without outliers: one where there are none and data are
-    centred, and where nothing varies.
+    ``spread`` (G, d) are the variances in standard units without outliers: one for centred data without outliers, and
+    for constant channels.
     """
 
     mean: Floats
@@ -44,7 +44,7 @@ class Units(NamedTuple):
         return np.maximum(relative * self.spread, (np.sqrt(absolute) / self.unit) ** 2)
 
     def shift(self, per_log_unit: float = 0.0) -> Floats:
-        """Return what objectives (G,) gain by the units; a prior that changes with them adds so much of the logs."""
+        """Return the change of objectives (G,) by the units; a prior that depends on them adds a multiple of log u."""
         return np.asarray(self.log_volume + per_log_unit * np.log(self.unit).sum(axis=1))
 
 
@@ -59,9 +59,9 @@ def standardise(
     own : bool
         Units of each object, or of all together.
     who : str
-        Who asks, for error messages.
+        Name of the caller, for error messages.
     centred : bool
-        Whether the mean is taken off; if not, units are those about zero.
+        Whether the mean is subtracted; if not, units are root mean squares.
     common : bool
         Whether all channels have one unit, for models that cannot tell them apart.
     """
@@ -98,9 +98,9 @@ def refuse_unseen(packed: Packed, own: bool, who: str) -> None:
 
 
 def warn_unseen(packed: Packed, own: bool, who: str, law: str) -> None:
-    """Warn, once, of channels without any value, of an object or of all together, and say what law they get.
+    """Warn, once, of channels without any value, of an object or of all together, and name their distribution.
 
-    Of objects that have nothing in any channel the intake has warned.
+    Objects without values in any channel are reported by ``data.intake``.
     """
     seen = _seen(packed, own)
     unseen = ~seen & seen.any(axis=1, keepdims=True)
@@ -117,7 +117,7 @@ def warn_unseen(packed: Packed, own: bool, who: str, law: str) -> None:
 
 
 def _seen(packed: Packed, own: bool) -> NDArray[np.bool_]:
-    """Say of which channels (G, d) there is any value."""
+    """Return the channels (G, d) that have any value."""
     starts = packed.offsets[:-1] if own else packed.offsets[:1]
     return np.asarray(np.logical_or.reduceat(~np.isnan(packed.values), starts, axis=0))
 

@@ -19,10 +19,17 @@ from genkern.models.fit.em_estimator import EMEstimator
 from genkern.models.fit.emissions import EMISSIONS
 from genkern.models.fit.restarts import First, FitProblem, Restarts, numbers_in
 from genkern.models.fit.streams import Keys
-from genkern.models.fit.weights import quantiles, weighted
+from genkern.models.fit.weights import median_length, weighted
 from genkern.models.hmm.labels import Labels, check_states, expect, log_prob, read_states
 from genkern.models.hmm.model import HMM, emission_blocks
-from genkern.models.hmm.start import StartPlan, check_start, first_guess, pack_for_start, states_by_length
+from genkern.models.hmm.start import (
+    StartPlan,
+    check_choices,
+    check_start,
+    first_guess,
+    pack_for_start,
+    states_by_length,
+)
 from genkern.models.hmm.step import log_prior, maximize
 from genkern.models.mixture.estimator import MixtureEstimator
 from genkern.progress import report
@@ -39,54 +46,53 @@ class HMMEstimator(EMEstimator):
     Parameters
     ----------
     n_states : int, "auto", "aic" or "bic", default="auto"
-        Number of states. "aic" and "bic" fit 1, 2, ... states and keep the model with the lowest criterion; two in a
-        row that are no better are the end. "auto" is the rule of Jebara, Kondor & Howard (2004), sec. 8.2: the largest
-        n with about ``zeta`` times as many parameters as observations, of each sequence in ``fit_each`` and of the
-        sequence of median length in ``fit``.
+        Number of states. "aic" and "bic" fit 1, 2, ... states and keep the model with the lowest criterion; the search
+        stops after two in a row that are no better. "auto" is the rule of Jebara, Kondor & Howard (2004), sec. 8.2: the
+        largest n with about ``zeta`` times as many parameters as observations, of each sequence in ``fit_each`` and of
+        the sequence of median length in ``fit``.
     emission : str or leaf estimator, default="auto"
         Family of the observations: "categorical", "gaussian", "bernoulli", "poisson", "geometric", "exponential",
         "gamma", "dirichlet", "multinomial" or "vonmises"; "auto" is categorical for symbols, else gaussian. A leaf
-        estimator such as ``GaussianEstimator("full")`` owns its floors and priors.
+        estimator such as ``GaussianEstimator("full")`` has its own floors and priors.
     n_init : int, default=1
-        Restarts from different first guesses; the best is kept. A run with a state at its floor that rests on one
-        observation, or on few that coincide, loses against one without. Restarts of little data are run together.
+        Restarts from different first guesses; the best is kept. A run with a state at its floor that is fitted to one
+        observation, or to few that coincide, loses against one without. Restarts of little data are run together.
     max_iter : int, default=1000
-        Largest number of EM steps. Few models need many, and in ``fit_each`` those that are done leave the batch.
+        Largest number of EM steps. Few models need many; in ``fit_each``, models that have converged leave the batch.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
-        last, would gain less than ten times this. Zero runs all steps.
+        EM stops when a step gains less than this per observation, and all further steps together, extrapolated from the
+        last ones, would gain less than ten times this. Zero runs all steps.
     pseudocount : float, default=0.01
-        Added to every allowed start, transition and stop count, and to symbol counts if ``emission`` is a name. What
-        the structure or the zeros of an ``init`` forbid stays forbidden, whatever the pseudocount.
+        Added to every allowed start, transition and stop count, and to symbol counts if ``emission`` is a name.
+        Transitions that the structure or the zeros of an ``init`` forbid stay forbidden, whatever the pseudocount.
     init : {"auto", "random", "segmental", "kmeans", "viterbi", "gmm"} or HMM, default="auto"
-        First guess. "segmental" cuts every sequence into n equal parts, "kmeans" clusters vectors, "random" assigns
-        at random. "viterbi" goes on from random emissions (left-right: from equal parts) by rounds of best paths and
-        models fitted to them; "gmm" has the components of a Gaussian mixture for states. "auto" is segmental for
-        left-right models, kmeans for vectors and random for symbols. An HMM also says how many states there are, what
-        they emit and whether sequences end; other parameters must not disagree; in ``fit_each`` there may be one for
-        each sequence, as a list or a stack.
+        First guess. "segmental" cuts every sequence into n equal parts, "kmeans" clusters vectors, "random" assigns at
+        random. "viterbi" alternates, from random emissions (left-right: from equal parts), best paths and models fitted
+        to them; "gmm" takes the components of a Gaussian mixture as states. "auto" is segmental for left-right models,
+        kmeans for vectors and random for symbols. An HMM also determines the number of states, the emissions and the
+        ending; other parameters must agree; in ``fit_each`` there may be one for each sequence, as a list or a stack.
     structure : {"ergodic", "left-right"}, default="ergodic"
-        Left-right models start in state 0 and stay or go on by one.
+        Left-right models start in state 0 and stay or move to the next state.
     ending : {None, "stop", "end"}, default=None
         Whether to estimate stop probabilities (a distribution over all lengths) or end weights.
     min_covar : float, optional
-        Variance floor of Gaussian emissions given by name, in squared units of the data; the default is theirs, none.
+        Variance floor of Gaussian emissions given by name, in squared units of the data; none by default.
     relative_floor : float, optional
         Their floor in units of the variance of each channel: over all sequences in ``fit``, over each one in
-        ``fit_each``. The default is theirs, 1e-4.
+        ``fit_each``. The default is 1e-4.
     zeta : float, default=0.1
         Parameters per observation in the "auto" rule.
     max_states : int, default=20
         Largest number of states that "aic" and "bic" try.
     fixed : tuple of str, default=()
-        What EM leaves as it is in the first guess: "start", "transitions" (with stop probabilities), "emissions"
-        and "end".
+        Parameters that EM keeps fixed at their starting values: "start", "transitions" (with stop probabilities),
+        "emissions" and "end".
     callback : callable, optional
         Called after each EM step with its number, the model (of several that are fitted together, the stack of those
         that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
-        Seed. Random numbers depend on it and, in ``fit_each``, on the content of each sequence, never on its place in
-        the list; None counts as 0, so that fits are reproducible.
+        Seed. Random numbers depend on it and, in ``fit_each``, on the content of each sequence, never on its index in
+        the list; None is 0, so that fits are reproducible.
     n_jobs : int, optional
         Threads.
     verbose : int, default=0
@@ -114,7 +120,7 @@ class HMMEstimator(EMEstimator):
 
     kind = HMM
     chosen = ("n_states", "max_states")
-    _labels: Labels = None  # states that are known, once there are objects
+    _labels: Labels = None  # known states of the objects in a fit
 
     def __init__(
         self,
@@ -168,10 +174,10 @@ class HMMEstimator(EMEstimator):
         y : None
             Ignored.
         sample_weight : array of shape (n_objects,), optional
-            How often each object counts: a weight of two as the object given twice, zero as one left out.
+            Weight of each object: two is the same as giving it twice, zero as leaving it out.
         states : list of integer arrays (T,), optional
-            What is known of the states, -1 where nothing is: EM sums over paths that agree with them, and counts where
-            all are known. They take the place of ``init`` by name, and "auto" then has as many states as they name.
+            Known states, -1 where unknown: EM sums over the paths that agree with them; if all are known, they are
+            counted. They replace an ``init`` given by name, and "auto" then takes the number of states from them.
 
         Returns
         -------
@@ -179,8 +185,12 @@ class HMMEstimator(EMEstimator):
         """
         return self._fit(X, y, sample_weight, states)
 
+    def fit_each(self, X: Any, states: Any = None) -> list[HMM]:
+        """Return one model per sequence, of it and its ``states`` (as in ``fit``) alone, and the alphabet of all."""
+        return self._fit_each(X, states)
+
     def check_each(self, packed: Packed) -> None:
-        """Raise where the emissions cannot be fitted to an object alone; a given first guess needs none."""
+        """Raise if the emissions cannot be fitted to a single object; not needed with a given starting model."""
         if self._example is None:
             self._begin(packed)[0].check_each(packed)
 
@@ -188,8 +198,8 @@ class HMMEstimator(EMEstimator):
         """Return the model that maximises the expected log-likelihood plus log prior: the M-step.
 
         Statistics under one model are summed over objects; those under a stack of own models give a stack. The relative
-        floor of Gaussians is a share of the channels' variances in the statistics, outliers included, that of ``fit``
-        leaves these aside: ``estimator.bounded(estimator.pack(X), own=False).maximize`` is its very step.
+        floor of Gaussians is a share of the channels' variances in the statistics, outliers included, while ``fit``
+        excludes outliers: ``estimator.bounded(estimator.pack(X), own=False).maximize`` is the M-step of ``fit``.
         """
         summed = statistics if statistics.model.shape else statistics.total()
         return maximize(summed, self._emission_of(statistics.model), self.pseudocount)
@@ -202,7 +212,7 @@ class HMMEstimator(EMEstimator):
         return clone(self).set_params(emission=emission.resolve(packed), **dict.fromkeys(FLOORS))
 
     def bounded(self, packed: Packed, own: bool) -> HMMEstimator:
-        """Return the estimator with the floors and priors that EM takes from the data: from each object's, if own."""
+        """Return the estimator with floors and priors computed from the data, of each object if own."""
         emission = self._emission_for(packed).bounded(packed, own)
         return clone(self).set_params(emission=emission, **dict.fromkeys(FLOORS))
 
@@ -210,7 +220,7 @@ class HMMEstimator(EMEstimator):
         """Encode raw sequences as ``fit`` does."""
         return self._pack(self._emission_for(X), X)
 
-    # --- what is to be fitted
+    # --- the fitting problem
 
     def _check_parameters(self) -> None:
         who = "HMMEstimator"
@@ -227,9 +237,10 @@ class HMMEstimator(EMEstimator):
             check_option(self.ending, ("stop", "end"), "ending", who)
         if self._example is None:
             check_option(self.init, INITS, "init", who)
+        check_choices(self._example, self.n_states, self.ending, self.fixed)
 
     def _begin(self, X: Any) -> tuple[LeafEstimator, Packed]:
-        """Return the leaf estimator as EM uses it, and the encoded objects."""
+        """Return the leaf estimator for EM, and the encoded objects."""
         emission = self._emission_for(X)
         packed = self._pack(emission, X)
         return emission.inside_em(packed), packed
@@ -305,23 +316,22 @@ class HMMEstimator(EMEstimator):
 
     def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
         family = self._emission_for(X)
-        whole = self._pack(family, X)
-        packed = weighted(whole, sample_weight, "HMMEstimator")
+        packed = weighted(lambda Y: self._pack(family, Y), X, sample_weight, "HMMEstimator")
         if own:
             self.check_each(packed)
-        inner, labels = copy.copy(self), read_states(known, whole)
-        inner.__dict__.update({"emission": family.inside_em(packed), "_labels": labels, **dict.fromkeys(FLOORS)})
-        if labels is not None:
-            check_states(labels, whole, inner._states(packed, self._length(packed)))
-            inner._labels = (
-                labels if packed.weights is None else labels[np.repeat(np.asarray(sample_weight) > 0, whole.lengths)]
-            )
+        inner = copy.copy(self)
+        inner.__dict__.update(emission=family.inside_em(packed), **dict.fromkeys(FLOORS))
+        if known is not None:
+            whole = self._pack(family, X)
+            labels, counts = read_states(known, whole, sample_weight)
+            inner._labels = labels[counts]
+            check_states(labels, whole, inner._states(packed, median_length(packed)))
         return inner, packed
 
-    @staticmethod
-    def _length(packed: Packed) -> float:
-        """Return the median length."""
-        return float(quantiles(packed.lengths, packed.weights, 0.5))
+    def _alone(self, packed: Packed, index: int) -> HMMEstimator:
+        one = copy.copy(self)
+        one._labels = None if self._labels is None else self._labels[slice(*packed.offsets[index : index + 2])]
+        return one
 
     def _runs(self, own: bool) -> int:
         return 1 if self._example is not None else self.n_init
@@ -342,7 +352,7 @@ class HMMEstimator(EMEstimator):
 
     def _problem(self, packed: Packed, own: bool) -> FitProblem:
         emission: LeafEstimator = self.emission
-        n, labels, bounded = self._states(packed, self._length(packed)), self._labels, bounds_of(emission)
+        n, labels, bounded = self._states(packed, median_length(packed)), self._labels, bounds_of(emission)
 
         def guess(part: Packed, some: Restarts, each: bool) -> First:
             plan = StartPlan(part, n, self.structure, each, some.keys, labels)
@@ -377,14 +387,9 @@ class HMMEstimator(EMEstimator):
         if self._example is not None:
             model: HMM = self._given_to(plan.packed, plan.own)
             if "emissions" in self.fixed:
+                emission.check_kept(model.emissions)
                 return model
             fields = {name: getattr(model, name) for name in model._fields}
-            # EM keeps to the floor, and could only fall from a model below it.
+            # EM respects the floor; from a model below it, the objective could only fall.
             return HMM._restore(*{**fields, "emissions": emission.raised(model.emissions)}.values())
-        init = self.init
-        numeric = plan.packed.alphabet is None
-        if init in ("kmeans", "gmm") and not numeric:
-            raise ValueError(f"HMMEstimator: init={init!r} needs vectors. Got symbols; use 'segmental' or 'random'.")
-        if init == "auto":
-            init = "segmental" if self.structure == "left-right" else "kmeans" if numeric else "random"
-        return first_guess(plan, emission, init, self.ending)
+        return first_guess(plan, emission, self.init, self.ending)

@@ -111,7 +111,7 @@ class HMM(HiddenPaths):
 
     @property
     def final(self) -> Floats | None:
-        """What multiplies the last state: end weights, stop probabilities or None."""
+        """The factors of the last state: end weights, stop probabilities or None."""
         return self.stop if self.end is None else self.end
 
     # --- likelihood
@@ -134,7 +134,7 @@ class HMM(HiddenPaths):
             return np.stack(columns, axis=-1).reshape((-1, *self.shape))
         return core.log_prob(self.chains(), self.emissions.evidence(packed), packed.offsets, n_jobs=n_jobs)
 
-    # --- the E-step and what is made of it
+    # --- E-step, gradient, information
 
     def statistics(self, X: Any, totals: bool = False, n_jobs: int | None = None) -> Statistics:
         """Return posterior expected statistics per object, or summed over objects (``totals``).
@@ -158,7 +158,7 @@ class HMM(HiddenPaths):
         return self._named(sums, packed.lengths, summarise(packed, evidence, sums.emissions))
 
     def _named(self, sums: Any, lengths: NDArray[np.int64], emissions: dict[str, Floats]) -> Statistics:
-        """Return what a pass gave, and the blocks of emissions, as statistics."""
+        """Return the result of a pass, and the blocks of emissions, as statistics."""
         blocks = {"start": sums.start, "transitions": sums.transitions}
         blocks |= {f"emissions.{name}": block for name, block in emissions.items()}
         if self.final is not None:
@@ -188,9 +188,10 @@ class HMM(HiddenPaths):
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         """Return the complete-data Fisher information, averaged over sequence lengths, as pairs (index, block).
 
-        It is that of an observer who sees the states: block diagonal, one block per simplex row (or emission
-        parameter group) weighted by its expected number of visits. ``index`` holds the places of the block's parameters
-        in the parameter vector; what no block names is uncorrelated. End weights do not enter the visits.
+        It is that of the complete data, states included: block diagonal, one block per simplex row
+        (or emission parameter group) weighted by its expected number of visits. ``index`` holds the indices of the
+        block's parameters in the parameter vector; parameters of different blocks are uncorrelated. End weights do not
+        enter the visits.
         """
         self._require_single("information")
         n = self.n_states
@@ -226,7 +227,7 @@ class HMM(HiddenPaths):
         return np.concatenate(parts)
 
     def with_parameters(self, vector: ArrayLike, coordinates: str = "softmax") -> Self:
-        """Return the model at a parameter vector; raw coordinates are taken as they are, normalised or not."""
+        """Return the model at a parameter vector; raw coordinates are not normalised."""
         self._require_single("with_parameters")
         check_option(coordinates, COORDINATES, "coordinates", "HMM.with_parameters")
         n = self.n_states
@@ -259,7 +260,7 @@ class HMM(HiddenPaths):
 
     @property
     def n_tied(self) -> int:
-        """Number of parameters of the emissions that are others over again."""
+        """Number of parameters of the emissions that repeat others."""
         return self.emissions.n_tied
 
     @property
@@ -279,7 +280,7 @@ class HMM(HiddenPaths):
         chain = ["start"] * n + ["transitions"] * n * n
         return [*chain, *self.emissions.blocks, *([] if self.final is None else [last] * n)]
 
-    # --- what is hidden
+    # --- hidden variables
 
     @property
     def hidden_states(self) -> list[str]:
@@ -300,8 +301,12 @@ class HMM(HiddenPaths):
 
     @property
     def state_emissions(self) -> Leaf:
-        """What the states emit."""
+        """The emission distributions."""
         return self.emissions
+
+    def as_hmms(self, length: int, who: str) -> Self:
+        """Return the stack itself, as chains return one of hidden Markov models."""
+        return self
 
     def as_chain(self) -> EmittingChain:
         """Return the parts of a stack of batch (a,)."""

@@ -93,7 +93,7 @@ class HiddenPaths(Model):
         self._refuse_impossible(log_prob, packed, evidence)
         return [np.ascontiguousarray(part.T) for part in np.split(paths, packed.offsets[1:-1])]
 
-    # --- refusals
+    # --- checks
 
     def _refuse_impossible(self, log_prob: Floats, packed: Packed, evidence: core.Evidence) -> None:
         """Raise for the first object of probability zero, naming the position at which it became impossible."""

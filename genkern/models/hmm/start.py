@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import warnings
 from typing import Any
@@ -15,12 +14,13 @@ from genkern.core.hmm import passes as core
 from genkern.data.objects import Packed
 from genkern.models.estimator import LeafEstimator, one_hot
 from genkern.models.families.gaussian_estimator import GaussianEstimator
+from genkern.models.fit.chosen import CRITERIA
+from genkern.models.fit.emissions import refuse_other_form
 from genkern.models.fit.streams import LARGEST_SEED, Keys, derive, uniforms
-from genkern.models.fit.weights import counted, point_weights
+from genkern.models.fit.weights import amounts, counted, often, point_weights
 from genkern.models.hmm.model import HMM
 from genkern.models.mixture.estimator import MixtureEstimator
 from genkern.models.mixture.start import ROUNDS, cluster, divide, soften
-from genkern.models.value import Value
 from genkern.validation import Floats
 
 SEGMENTATIONS = 10  # rounds of best paths and models fitted to them
@@ -66,7 +66,7 @@ def states_by_length(length: float, symbols: int, zeta: float = 0.1) -> int:
 
 
 def check_start(model: HMM, structure: str, ending: str | None) -> None:
-    """Refuse a model to start from whose chain is not of the form that is asked for."""
+    """Refuse a starting model whose chain has another form than requested."""
     start_mask, step_mask = allowed(structure, model.n_states)
     wrong = np.argwhere((model.transitions > 0) & (step_mask == 0)).tolist()
     if wrong or ((model.start > 0) & (start_mask == 0)).any():
@@ -83,30 +83,41 @@ def check_start(model: HMM, structure: str, ending: str | None) -> None:
         )
 
 
+def check_choices(init: HMM | None, n_states: int | str, ending: str | None, fixed: Any) -> None:
+    """Refuse a number of states that is to be chosen beside a model that has one, and fixed weights of no end."""
+    if init is not None and n_states in CRITERIA:
+        raise ValueError(
+            f"HMMEstimator: n_states={n_states!r} chooses the number of states, and 'init' has {init.n_states}. Leave "
+            "out one of them."
+        )
+    if "end" in fixed and (ending != "end" if init is None else init.end is None):
+        raise ValueError(
+            "HMMEstimator: 'fixed' names 'end', and there are no end weights. Use ending='end', or an 'init' with them."
+        )
+
+
 def pack_for_start(model: HMM, emission: LeafEstimator, X: Any) -> Packed:
-    """Encode X, refusing a model to start from whose emissions have not the form, or the alphabet, of an estimator."""
+    """Encode X, refusing a starting model whose emissions have another form, or alphabet, than the estimator."""
     given = [value for name, value in emission.get_params().items() if name.endswith(("alphabet", "missing"))]
     packed = model.pack(X) if given.count(None) == len(given) else emission.pack_sequences(X)
     asked: Any = emission.reference(packed, model.n_states, own=False)
-    alphabet: Any = getattr(model.emissions, "alphabet", None)
-    same = _form(asked) == _form(model.emissions)
-    if not same or (alphabet is not None and not alphabet.same_codes(asked.alphabet)):
-        raise ValueError(
-            f"HMMEstimator: 'init' has emissions {model.emissions!r}, and 'emission' asks for {asked!r}. Make them "
-            "agree, or leave emission='auto'."
-        )
+    refuse_other_form(model.emissions, asked, ("HMMEstimator", "emissions", "emission"))
     return packed
 
 
-def _form(value: Any) -> Any:
-    """Return the classes and shapes of a value and its fields, whatever their numbers and alphabets."""
-    if isinstance(value, Value):
-        return type(value), *(_form(getattr(value, name)) for name in value._fields if name != "alphabet")
-    return value.shape if isinstance(value, np.ndarray) else value
+def _by_name(init: str, plan: StartPlan) -> str:
+    """Return the kind of start that "auto" stands for, refusing clusters of symbols."""
+    numeric = plan.packed.alphabet is None
+    if init in ("kmeans", "gmm") and not numeric:
+        raise ValueError(f"HMMEstimator: init={init!r} needs vectors. Got symbols; use 'segmental' or 'random'.")
+    if init == "auto":
+        return "segmental" if plan.structure == "left-right" else "kmeans" if numeric else "random"
+    return init
 
 
 def first_guess(plan: StartPlan, emission: LeafEstimator, init: str, ending: str | None) -> HMM:
     """Return the HMM (or stack of own HMMs) from which EM starts; labels, if there are any, tell more than ``init``."""
+    init = _by_name(init, plan)
     if plan.labels is not None:
         return _labelled(plan, plan.labels, _known_shares(plan, emission), emission, ending)
     if init == "viterbi":
@@ -150,8 +161,8 @@ def _segmented(plan: StartPlan, emission: LeafEstimator, ending: str | None) -> 
     """Return the model after rounds of segmental k-means: best paths, and the model fitted to them.
 
     Of left-right models the first paths are equal segments; else the first model has equal start and transition
-    probabilities and random emissions, as that of Mehta & Gray (2010). Objects that are stable stay so, whatever the
-    others do.
+    probabilities and random emissions, as that of Mehta & Gray (2010). Objects whose paths no longer change are kept,
+    whatever the others do.
 
     References
     ----------
@@ -179,13 +190,14 @@ def _mixture_shares(plan: StartPlan) -> Floats:
     As in Carli, Bicego, Baldo & Murino (2010), Nonlinear mappings for generative kernels on latent variable models,
     section IV. There are no more components than points.
     """
-    shares = np.zeros((plan.packed.n_points, plan.n))
-    for key, (first, last) in zip(plan.keys, itertools.pairwise(plan.groups.tolist())):
-        points = plan.packed.values[first:last]
-        k, seed = min(plan.n, last - first), int(key) % (LARGEST_SEED + 1)
+    shares, packed = np.zeros((plan.packed.n_points, plan.n)), plan.packed
+    for i, key in enumerate(plan.keys):
+        part = packed.take([i]) if plan.own else packed
+        count = part.n_points if plan.own else int(max(part.n_points, amounts(part).sum()))
+        k, seed = min(plan.n, count), int(key) % (LARGEST_SEED + 1)
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # of a start that EM goes on from
-            mixture = MixtureEstimator(k, GaussianEstimator(), random_state=seed).fit([points]).model_
-        shares[first:last, :k] = mixture.posterior([points])[0]
+            mixture = MixtureEstimator(k, GaussianEstimator(), random_state=seed).fit(part, None, part.weights).model_
+        shares[plan.groups[i] : plan.groups[i + 1], :k] = np.concatenate(mixture.posterior(part))
     return shares
 
 
@@ -198,20 +210,20 @@ def _segments(plan: StartPlan) -> NDArray[np.int64]:
 
 def _clusters(plan: StartPlan, emission: LeafEstimator, rounds: int = ROUNDS["kmeans"]) -> NDArray[np.int64]:
     """Return labels by k-means on the vectors of each object (or of all), as the emissions' family compares them."""
-    return cluster(
-        emission.standardized(plan.packed, plan.own).values, plan.groups, plan.n, plan.uniforms(plan.n), rounds
-    )
+    values = emission.standardized(plan.packed, plan.own).values
+    return cluster(values, plan.groups, plan.n, plan.uniforms(plan.n), rounds, often(plan.packed))
 
 
 def _softened(plan: StartPlan, emission: LeafEstimator, labels: NDArray[np.int64]) -> Floats:
     """Return the shares (N, n) of states in points, given clusters."""
-    return soften(emission.standardized(plan.packed, plan.own).values, plan.groups, labels, plan.n)
+    values = emission.standardized(plan.packed, plan.own).values
+    return soften(values, plan.groups, labels, plan.n, often=often(plan.packed))
 
 
 def _known_shares(plan: StartPlan, emission: LeafEstimator) -> Floats:
     """Return shares (N, n) of states in points, given labels of some; the rest is divided among states without label.
 
-    Every state has one point more, made of all: one labelled point says nothing of a variance.
+    Every state gets one more point, spread over all points, as one labelled point has no variance.
     """
     shares = one_hot(np.maximum(plan.labels, 0), plan.n) * (plan.labels >= 0)[:, None]
     unseen = np.flatnonzero(shares.sum(axis=0) == 0)
@@ -219,11 +231,11 @@ def _known_shares(plan: StartPlan, emission: LeafEstimator) -> Floats:
     if len(unseen) and rest.any():
         points = emission.standardized(plan.packed, plan.own)
         shares[:, unseen] = divide(points, rest, plan.own, len(unseen), plan.keys, "kmeans")[:, 0]
-    return np.asarray(shares + 1.0 / len(shares))
+    return np.asarray(shares + 1.0 / amounts(plan.packed).sum())
 
 
 def _labelled_chain(plan: StartPlan, labels: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return start (batch, n) and transitions (batch, n, n) from smoothed counts of labels; -1 counts for nothing."""
+    """Return start (batch, n) and transitions (batch, n, n) from smoothed counts of labels; -1 is not counted."""
     n, packed = plan.n, plan.packed
     owner = np.arange(packed.n_objects) if plan.own else np.zeros(packed.n_objects, np.int64)
     rows = len(plan.keys)
@@ -248,7 +260,7 @@ def _random_chain(plan: StartPlan) -> tuple[Floats, Floats]:
 
 
 def _normalised(plan: StartPlan, first: Any, steps: Any, smoothing: float = SMOOTHING) -> tuple[Floats, Floats]:
-    """Return smoothed counts (P, n) and (P, n, n) as probabilities of what the structure allows."""
+    """Return smoothed counts (P, n) and (P, n, n) as probabilities within the structure."""
     start_mask, step_mask = allowed(plan.structure, plan.n)
     start = (first + smoothing) * start_mask
     rows = (steps + smoothing) * step_mask
@@ -260,9 +272,9 @@ def _normalised(plan: StartPlan, first: Any, steps: Any, smoothing: float = SMOO
 def _random_emissions(plan: StartPlan, emission: LeafEstimator) -> Any:
     """Return emissions fitted to random assignments: of vectors to the nearest of n random ones, of symbols to states.
 
-    A symbol is given to the states with random weights, one of which dominates, the same at all its occurrences. If
-    every point were assigned by itself, the states would be the closer to one another, and EM the nearer to the
-    saddle at which they are equal, the more data there are.
+    A symbol is shared among the states with random weights, one of which dominates, the same at all its occurrences.
+    With independent assignments of points, states would become more alike with more data, and EM would start near the
+    saddle point of equal states.
     """
     if plan.packed.alphabet is None:
         shares = _softened(plan, emission, _clusters(plan, emission, rounds=1))

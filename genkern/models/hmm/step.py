@@ -21,7 +21,7 @@ def log_prior(model: HMM, emission: LeafEstimator, pseudocount: float) -> Floats
 def maximize(statistics: Statistics, emission: LeafEstimator, pseudocount: float) -> HMM:
     """Return the M-step's model, of the batch of the model that the statistics were taken under."""
     model: HMM = statistics.model
-    added = np.full(model.n_states, float(pseudocount))  # the structure's zeros are the model's own
+    added = np.full(model.n_states, float(pseudocount))  # zeros of the structure are zeros of the model
     start = expected_rows(model.start, statistics["start"], added)
     end = stop = None
     if model.stop is None:

@@ -1,4 +1,4 @@
-"""Estimation of kernel densities: which variance."""
+"""Estimation of kernel densities: choice of the variance."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class KDEEstimator(ModelEstimator):
         "likelihood" and "lscv" search h by the criteria above between 1e-2 (lscv: 1e-3) and 10 times Silverman's, on a
         grid and then by golden section, and warn where they end at such a bound. With :math:`\bar\sigma^2` the mean of
         the coordinates' variances, "silverman" is :math:`\bar\sigma^2 (4 / ((d + 2) n))^{2 / (d + 4)}` and "scott"
-        :math:`\bar\sigma^2 n^{-2 / (d + 4)}`. A number is taken as it is.
+        :math:`\bar\sigma^2 n^{-2 / (d + 4)}`. A number is used unchanged.
 
     Attributes
     ----------
@@ -66,14 +66,14 @@ class KDEEstimator(ModelEstimator):
     without bound as h goes to zero (Silverman 1986, section 3.4.3).
 
     Points that lie in clusters much finer than the whole, such as sightings along roads, have the same effect on least
-    squares, and the density becomes a set of dots: the criterion squares densities, so that the few places where they
-    are highest decide. Likelihood weighs all points alike. Of the 94 species of New South Wales and the Wet Tropics in
-    Elith et al. (2020), least squares end at the lower bound for 27 and likelihood for one; the mean log density of
-    presences left out (five folds, species with ten or more) is -49.7 and -37.4 by least squares, -1.2 and -23.3 by
-    likelihood, -1.5 and -24.1 by Silverman's rule. Likelihood is drawn to large h by far outliers; "silverman" is
-    then an alternative.
+    squares, and the density becomes a set of dots: the criterion squares densities, so that it depends on the few
+    regions where they are highest. Likelihood gives all points the same weight. Of the 94 species of New South Wales
+    and the Wet Tropics in Elith et al. (2020), least squares end at the lower bound for 27 and likelihood for one; the
+    mean log density of presences left out (five folds, species with ten or more) is -49.7 and -37.4 by least squares,
+    -1.2 and -23.3 by likelihood, -1.5 and -24.1 by Silverman's rule. Likelihood is drawn to large h by far outliers;
+    "silverman" is then an alternative.
 
-    One point, or points that are all equal, say nothing about h: they need a number.
+    One point, or points that are all equal, do not determine h: a number must be given.
 
     References
     ----------
@@ -101,14 +101,14 @@ class KDEEstimator(ModelEstimator):
         y : None
             Ignored.
         sample_weight : array of shape (n_objects,), optional
-            How often each object counts: a weight of two as the object given twice, zero as one left out.
+            Weight of each object: two is the same as giving it twice, zero as leaving it out.
 
         Returns
         -------
         self
         """
         begin_fit(self, X, y)
-        packed = weighted(self.pack(X), sample_weight, "KDEEstimator")
+        packed = weighted(self.pack, X, sample_weight, "KDEEstimator")
         together = Packed(packed.values, packed.offsets[[0, -1]])
         self.model_ = self._fit(together, point_weights(packed), ["X"])[0]
         return self
@@ -147,7 +147,7 @@ class KDEEstimator(ModelEstimator):
         return packed
 
     def _fit(self, packed: Packed, often: Floats, names: list[str]) -> list[KDE]:
-        """Return the estimates of all bags of points that count so often (N, 1); errors call them by name."""
+        """Return the estimates of all bags of points with weights (N, 1); errors call them by name."""
         bags = _distinct(packed, often)
         sizes = np.diff(bags.offsets)
         lengths = np.add.reduceat(bags.counts, bags.offsets[:-1])

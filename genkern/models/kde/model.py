@@ -24,7 +24,8 @@ class KDE(Leaf):
     points : array-like of shape batch + (n, d)
         The points :math:`x_i`. One axis means n points in one dimension.
     variance : array-like of shape batch
-        The variance h of each Gaussian in every direction (not its root, the bandwidth). A number serves all members.
+        The variance h of each Gaussian in every direction (not its root, the bandwidth). A number is that of all
+        members.
     weights : array-like of shape batch + (n,), optional
         Counts of the points, such as those of a histogram's cells, or any other weights: not negative, and divided by
         their sum. The default is equal weights.
@@ -141,7 +142,7 @@ class KDE(Leaf):
         return np.concatenate([part.reshape(groups, -1) for part in parts], axis=1)
 
     def member_information(self, draws: Floats, coordinates: str) -> list[Information]:
-        """Return the information of an observer who sees which point a draw came from.
+        """Return the complete-data information: as if the point of origin of each draw were observed.
 
         One (d, d) block per point, then one (1, 1) per variance, then one (n, n) of weights per member.
         """
@@ -179,7 +180,7 @@ class KDE(Leaf):
         ]
 
     def waves(self) -> Waves:
-        """Return what damps high frequencies, the variance around each point."""
+        """Return the damping of high frequencies, the variance around each point."""
         count, d = self.points.shape[-2:]
         return Waves(d, np.repeat(self.variance.reshape(-1, 1), d, axis=1), count)
 

@@ -45,10 +45,10 @@ class LDSEstimator(EMEstimator):
     n_init : int, default=1
         Runs; those after the first start from random changes of the first guess, and the best is kept.
     max_iter : int, default=500
-        Largest number of EM steps. In ``fit_each`` those models that are done leave the batch.
+        Largest number of EM steps. In ``fit_each``, models that have converged leave the batch.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
-        last, would gain less than ten times this. Zero runs all steps.
+        EM stops when a step gains less than this per observation, and all further steps together, extrapolated from the
+        last ones, would gain less than ten times this. Zero runs all steps.
     min_covar : float, default=0.0
         Smallest eigenvalue (variance) allowed of R, in squared units of the data.
     relative_floor : float, default=1e-6
@@ -65,17 +65,17 @@ class LDSEstimator(EMEstimator):
         Variance r of the pseudo-observations, in squared units of the data; by default that of each channel over the
         data that are fitted.
     stable : bool, default=False
-        Keep the spectral radius of A below one. Where the M-step leads out of the stable systems, it goes as far as
-        they reach, or to the shrunk target if that is better, so that the objective still does not fall.
+        Keep the spectral radius of A below one. Where the M-step would leave the stable systems, it stops at their
+        boundary, or at the shrunk target if that is better, so that the objective still does not fall.
     fixed : tuple of str, default=()
-        What EM leaves as it is in the first guess: fields of the system, such as "transition"
+        Parameters that EM keeps fixed at their starting values: fields of the system, such as "transition"
         or "obs_cov".
     callback : callable, optional
         Called after each EM step with its number, the model (of several that are fitted together, the stack of those
         that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
         Seed of restarts. Random numbers depend on it and, in ``fit_each``, on the content of each series, never on its
-        place in the list; None counts as 0, so that fits are reproducible.
+        index in the list; None is 0, so that fits are reproducible.
     n_jobs : int, optional
         Threads.
     verbose : int, default=0
@@ -95,7 +95,7 @@ class LDSEstimator(EMEstimator):
     -----
     A system is known up to a change of basis of its states; compare autocovariances (``LDS.to_gaussian``), not entries.
     EM runs on data whose channels are centred and scaled, those of all series or, in ``fit_each``, of each, and the
-    system is mapped back: other units, or another zero, of the data give the same system in these.
+    system is mapped back: data in other units, or with another offset, give the same system in these.
 
     References
     ----------
@@ -184,7 +184,7 @@ class LDSEstimator(EMEstimator):
             check_option(self.init, INITS, "init", "LDSEstimator")
 
     def _check_start(self, model: LDS) -> None:
-        """Raise for a system from which EM under these rules could only fall."""
+        """Raise for a starting system that violates these constraints, from which the objective could only fall."""
         if model.n_states != self.n_states:
             raise ValueError(
                 f"LDSEstimator: 'init' must be one system with n_states={self.n_states} states. Got {model.n_states}."

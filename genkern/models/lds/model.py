@@ -22,7 +22,7 @@ from genkern.models.lds.positions import position_derivatives
 from genkern.models.positions import changes
 from genkern.validation import Floats, check_array, check_int, check_option
 
-BLOCK = 1 << 12  # objects whose statistics are held at a time when only their sum is wanted
+BATCH = 1 << 12  # objects whose statistics are held at a time when only their sum is wanted
 
 
 class LDS(Model):
@@ -132,7 +132,7 @@ class LDS(Model):
         """Return all parameters with one leading axis of models, covariances full: the input of the passes."""
         Q, R, P = self.matrices()
         n, d = self.n_states, self.n_channels
-        # copies: compiled code would take read-only arrays for another type
+        # copies: for compiled code read-only arrays are another type
         return core.Systems(
             np.array(self.transition).reshape(-1, n, n),
             np.array(self.observation).reshape(-1, d, n),
@@ -158,7 +158,7 @@ class LDS(Model):
         """Return the smoothed states of each series given all of it: means (T, n) and covariances (T, n, n).
 
         With ``pairs`` also the covariances Cov(s_{t+1}, s_t) of neighbours, (T - 1, n, n). Covariances are positive and
-        known to some 1e-15 of what they were before the future was seen.
+        accurate to some 1e-15 of the filtered covariances.
         """
         self._require_single("posterior")
         packed = self.pack(X)
@@ -171,7 +171,7 @@ class LDS(Model):
         return list(zip(means, covs, [cross[:-1] for cross in crosses])) if pairs else list(zip(means, covs))
 
     def forecast(self, X: Any, steps: int) -> list[tuple[Floats, Floats]]:
-        """Return the law of the next observations of each series: means (steps, d) and covariances (steps, d, d)."""
+        """Return means (steps, d) and covariances (steps, d, d) of the next observations of each series."""
         check_int(steps, "steps", "LDS.forecast", 1)
         last = [(means[-1], covs[-1]) for means, covs in self.posterior(X)]
         mean, cov = (np.stack(part) for part in zip(*last))
@@ -184,7 +184,7 @@ class LDS(Model):
             covs.append(C @ cov @ C.T + R)
         return list(zip(np.stack(means, axis=1), np.stack(covs, axis=1)))
 
-    # --- the E-step and what is made of it
+    # --- E-step, gradient, information
 
     def statistics(self, X: Any, totals: bool = False, n_jobs: int | None = None) -> Statistics:
         r"""Return posterior expected statistics per series, or summed over series (``totals``).
@@ -204,7 +204,7 @@ class LDS(Model):
                 f"LDS.statistics needs one model or one per object. Got a stack of {self.shape} for "
                 f"{packed.n_objects} objects."
             )
-        size = BLOCK if totals else packed.n_objects
+        size = BATCH if totals else packed.n_objects
         parts = [self._e_step(packed, first, size, totals, n_jobs) for first in range(0, packed.n_objects, size)]
         blocks = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         log_prob = blocks.pop("log_prob")
@@ -240,7 +240,7 @@ class LDS(Model):
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         r"""Return the complete-data Fisher information, averaged over series lengths, as pairs (index, block).
 
-        It is that of an observer who sees the states: :math:`Q^{-1} \otimes \sum E[s_t s_t^T]` for A,
+        It is that of the complete data, states included: :math:`Q^{-1} \otimes \sum E[s_t s_t^T]` for A,
         :math:`R^{-1} \otimes \sum E[(s_t, 1) (s_t, 1)^T]` for C and b together, one block for each other parameter. It
         is infinite, and refused, where a covariance is singular.
         """
@@ -302,9 +302,9 @@ class LDS(Model):
 
     def position_statistics(self, packed: Packed) -> Iterator[Statistics]:
         """Yield the statistics of the positions of one series: derivatives of log p(x_t | x_0 ... x_{t-1})."""
-        self.statistics(packed)  # refuses where derivatives are lost
+        self.statistics(packed)  # raises where derivatives have lost their digits
         logs, blocks = position_derivatives(self.systems(), packed.values)
-        if not abs(logs.sum() - self.log_prob(packed)[0]) <= LOST:  # that of a filter which takes more care
+        if not abs(logs.sum() - self.log_prob(packed)[0]) <= LOST:  # by the more accurate filter
             found = changes(lambda beginnings: {"logs": self.log_prob(beginnings)}, packed, 1)
             logs = np.concatenate([part["logs"] for part in found])
         yield Statistics(self, logs, np.ones(packed.n_points, np.int64), blocks)
@@ -327,7 +327,7 @@ class LDS(Model):
         return list(states @ self.observation.T + self.offset + noise)
 
     def to_gaussian(self, length: int) -> Gaussian:
-        r"""Return the joint law of ``length`` observations, one behind another, in length times d dimensions.
+        r"""Return the joint distribution of ``length`` concatenated observations, in length times d dimensions.
 
         .. math:: E x_t = C A^t m_0 + b, \qquad \mathrm{Cov}(x_u, x_t) = C A^{u-t} \Pi_t C^T + [u = t] R, \qquad
            \Pi_{t+1} = A \Pi_t A^T + Q
@@ -360,7 +360,7 @@ def _refuse_singular(failed: NDArray[np.int64], first: int = 0) -> None:
 
 
 def refuse_lost(growth: Floats, drift: Floats, allowed: float = LOST, first: int = 0, who: str = "LDS") -> None:
-    """Raise for the first series whose density the filter cannot tell, or the last bits of its own observations."""
+    """Raise for the first series whose density has lost its digits in the filter."""
     loss, rounding = loss_of(growth), loss_of(np.zeros_like(drift), drift)
     wrong = np.flatnonzero(~((loss <= allowed) & (rounding <= ROUNDED)))
     if not len(wrong):

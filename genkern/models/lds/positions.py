@@ -1,4 +1,4 @@
-"""What each observation of one series adds to the log-likelihood of a linear dynamical system and its derivatives."""
+"""The contribution of each observation of one series to the log-likelihood of an LDS and its derivatives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from genkern.validation import Floats
 
 LOG_2PI = float(np.log(2.0 * np.pi))
-SETTLED = 4.0 * float(np.finfo(np.float64).eps)  # relative change of a covariance that has come to rest
+SETTLED = 4.0 * float(np.finfo(np.float64).eps)  # relative change of a covariance that has converged
 
 
 class Directions(NamedTuple):
@@ -36,8 +36,8 @@ def position_derivatives(systems: Any, values: Floats) -> tuple[Floats, dict[str
         \dot K &= (L \dot P C^T + P^+ \dot C^T - K (\dot C P C^T + \dot R)) S^{-1}, \quad
         L = I - K C, \quad P^+ = L P L^T + K R K^T
 
-    so that time is linear in T; once covariances rest, only means go on. Channels that are missing (NaN) are left out
-    of C, R and v. Derivatives by covariances are by every entry, as those of ``LDS.statistics``.
+    so that time is linear in T; once covariances have converged, only means are updated. Channels that are missing
+    (NaN) are left out of C, R and v. Derivatives by covariances are by every entry, as those of ``LDS.statistics``.
 
     Parameters
     ----------
@@ -70,10 +70,11 @@ def position_derivatives(systems: Any, values: Floats) -> tuple[Floats, dict[str
 
 
 class FilterStep(NamedTuple):
-    """One step of the filter, but for what depends on the observation; ``settled`` if the next one is the same.
+    """The part of a filter step that does not depend on the observation; ``settled`` if the next one is the same.
 
     The observed channels, their C, K, :math:`S^{-1}`, the logarithm of the normaliser, the covariance before the next
-    observation, and what the directions move: C (D, d, n), S (D, d d), K (D, n, d) and that covariance (D, n, n).
+    observation, and the derivatives along the directions: C (D, d, n), S (D, d d), K (D, n, d) and that covariance
+    (D, n, n).
     """
 
     channels: NDArray[np.int64]
@@ -120,7 +121,7 @@ def _symmetric(table: Floats) -> Floats:
 
 
 def _alike(new: Floats, old: Floats) -> bool:
-    """Say whether a covariance, or how it moves, has come to rest but for rounding."""
+    """Return whether a covariance, or its derivative, has converged up to rounding."""
     return bool(np.abs(new - old).max(initial=0.0) <= SETTLED * np.abs(old).max(initial=0.0))
 
 

@@ -39,7 +39,7 @@ def first_guess(packed: Packed, n: int, init: str, form: str, rules: Rules, own:
 
 
 def perturbed(guess: LDS, restarts: Restarts) -> LDS:
-    """Return a guess with random changes of dynamics and observation, but for models of the first run."""
+    """Return a starting model with random changes of dynamics and observation, except in the first run."""
     n, d = guess.n_states, guess.n_channels
     systems = guess.systems()
     numbers = 2.0 * uniforms(restarts.keys[:, None], np.arange((n + d) * n)).reshape(-1, n + d, n) - 1.0

@@ -17,11 +17,11 @@ HALVINGS = 40  # of the step towards unstable dynamics
 
 
 class Rules(NamedTuple):
-    """What M-steps keep to, of one system or, where there is an axis G, of each of a stack.
+    """Constraints of M-steps, of one system or, where there is an axis G, of each of a stack.
 
     Floors of Q and P_0, a number, and of R (G, d); pseudo-observations, and the variances that they have in Q, a
-    number, and in R (G, d); whether dynamics are stable, and whether the offset is estimated; fields that stay as they
-    are.
+    number, and in R (G, d); whether dynamics are stable, and whether the offset is estimated; fields that are kept
+    fixed.
     """
 
     state_floor: float
@@ -124,7 +124,7 @@ def _covariance(
 
 
 def _stable_step(A: Floats, step: Floats, Q: Floats, left: Floats) -> Floats:
-    r"""Return steps to dynamics of spectral radius below one, none of them worse than standing still.
+    r"""Return steps to dynamics of spectral radius below one, none of them worse than no step.
 
     The expected log-likelihood of A' is :math:`-\tfrac12 \mathrm{tr} \, Q^{-1} (A' - A^*) M (A' - A^*)^T` plus a
     constant, :math:`A^* = A + \Delta`. Where :math:`A^*` is unstable, A' is the better of two: the farthest stable

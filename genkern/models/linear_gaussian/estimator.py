@@ -13,8 +13,8 @@ from genkern.models.fit.em import Steps, expected
 from genkern.models.fit.restarts import First, FitProblem, Restarts
 from genkern.models.fit.streams import Keys, uniforms
 from genkern.models.fit.units import Units, standardise
-from genkern.models.graph import Graph, pack_rows
-from genkern.models.graph_estimator import NetEstimator
+from genkern.models.graph.estimator import NetEstimator
+from genkern.models.graph.model import Graph, pack_rows
 from genkern.models.lds.covariance import shaped
 from genkern.models.linear_gaussian.model import LinearGaussianNet
 from genkern.validation import Floats, check_int, check_number, check_option
@@ -60,16 +60,17 @@ class LinearGaussianNetEstimator(NetEstimator):
         Precision :math:`\rho` of a normal prior :math:`N(0, Q_v / \rho)` on each column of the weights. Zero is maximum
         likelihood, with the smallest weights where parents are collinear.
     init : LinearGaussianNet, optional
-        A network for EM to start from, once; in ``fit_each`` also one for each object, as a list or a stack.
+        A network for EM to start from, once, whose forms of covariances are kept; in ``fit_each`` also one for each
+        object, as a list or a stack.
     n_init : int, default=1
         Restarts from different first guesses if there are hidden nodes; the best is kept.
     max_iter : int, default=1000
         Largest number of EM steps.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per row, and all further ones together, by the pace of the
-        last, would gain less than ten times this. Zero runs all steps.
+        EM stops when a step gains less than this per row, and all further steps together, extrapolated from the last
+        ones, would gain less than ten times this. Zero runs all steps.
     fixed : tuple of str, default=()
-        What EM leaves as it is in the first guess: nodes, whose regressions on their parents
+        Parameters that EM keeps fixed at their starting values: nodes, whose regressions on their parents
         are kept.
     callback : callable, optional
         Called after each EM step with its number, the model (of several that are fitted together, the stack of those
@@ -263,7 +264,7 @@ class LinearGaussianNetEstimator(NetEstimator):
         return LinearGaussianNet._restore(graph, diagonal, np.concatenate(pieces, axis=1))
 
     def maximize(self, statistics: Statistics) -> LinearGaussianNet:
-        """Return the M-step's network in the units of the data, of which nothing is known but ``min_covar``.
+        """Return the M-step's network in the units of the data; its only floor is ``min_covar``.
 
         Statistics are summed over objects, or those under a stack of own models, which give a stack.
         """
@@ -311,7 +312,7 @@ def _log_prior(model: LinearGaussianNet, ridges: Floats) -> Floats:
 
 
 def _rescaled(models: LinearGaussianNet, units: Units) -> LinearGaussianNet:
-    """Return networks of data in their own units; hidden nodes stay as they are."""
+    """Return networks of data in their own units; hidden nodes are not changed."""
     size = sum(models.graph.sizes)
     unit, mean = np.ones((len(models), size)), np.zeros((len(models), size))
     unit[:, models.columns], mean[:, models.columns] = units.unit, units.mean

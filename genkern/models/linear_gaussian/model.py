@@ -14,15 +14,15 @@ from genkern.core.gaussian import passes as core
 from genkern.data.objects import Packed
 from genkern.models.base import COMMON, COORDINATES, Model, Statistics
 from genkern.models.families.gaussian import Gaussian
-from genkern.models.graph import Graph, make_graph, pack_rows, unique_patterns
+from genkern.models.graph.model import Graph, make_graph, pack_rows, unique_patterns
 from genkern.models.information import Information, InformationBlocks
 from genkern.validation import Floats, check_array, check_int, check_option
 
-ROWS_PER_PATTERN = 16  # with fewer rows to each pattern of missing entries, rows are worked on one by one
+ROWS_PER_PATTERN = 16  # with fewer rows per pattern of missing entries, rows are computed one by one
 
 
 class NodeParameters(NamedTuple):
-    """The parameters of one node and where it and its parents stand in the joint vector (D,).
+    """The parameters of one node, and the indices of it and its parents in the joint vector (D,).
 
     coefficients : batch + (d, q + 1), weights of the q numbers of the parents, and the bias in the last column
     noise : Gaussian stack of the batch and mean zero
@@ -55,7 +55,7 @@ class LinearGaussianNet(Model):
         (d, d) of the noise, its variances (d,), or one number if d = 1. The order of the dict is that of the
         parameters.
     observed : list of nodes, optional
-        The nodes that objects show, in the order of their columns; all others are hidden. The default is all nodes.
+        The observed nodes, in the order of the columns of objects; all others are hidden. The default is all nodes.
 
     Notes
     -----
@@ -143,7 +143,7 @@ class LinearGaussianNet(Model):
 
     @property
     def columns(self) -> NDArray[np.int64]:
-        """Where the columns of an object stand in the joint vector of all nodes."""
+        """Indices of the columns of an object in the joint vector of all nodes."""
         return np.concatenate([_places(self.graph)[v] for v in self.graph.observed])
 
     def parts(self) -> list[NodeParameters]:
@@ -199,7 +199,7 @@ class LinearGaussianNet(Model):
         ----------
         X : list of objects
         nodes : list of nodes, optional
-            The default is all hidden nodes. What is observed has zero covariance.
+            The default is all hidden nodes. Observed nodes have zero covariance.
 
         Returns
         -------
@@ -222,7 +222,7 @@ class LinearGaussianNet(Model):
             for a, b in pairwise(packed.offsets.tolist())
         ]
 
-    # --- the E-step and what is made of it
+    # --- E-step, gradient, information
 
     def statistics(self, X: Any, totals: bool = False) -> Statistics:
         """Return posterior expected moments per object, or summed over objects (``totals``).
@@ -290,8 +290,8 @@ class LinearGaussianNet(Model):
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         r"""Return the complete-data Fisher information, averaged over numbers of rows, as pairs (index, block).
 
-        It is that of an observer who sees all nodes: for each node a block :math:`Q^{-1} \otimes E[z z^T]` of [weights,
-        bias] and one of the covariance.
+        It is that of the complete data, all nodes observed: for each node a block :math:`Q^{-1} \otimes E[z z^T]` of
+        [weights, bias] and one of the covariance.
         """
         self._require_single("information")
         mean, cov = self.joint()
@@ -363,7 +363,7 @@ class LinearGaussianNet(Model):
 
 @lru_cache(maxsize=256)
 def _places(graph: Graph) -> list[NDArray[np.int64]]:
-    """Return where each node stands in the joint vector."""
+    """Return the indices of each node in the joint vector."""
     return [np.arange(a, b) for a, b in pairwise(accumulate(graph.sizes, initial=0))]
 
 

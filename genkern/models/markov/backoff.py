@@ -45,7 +45,7 @@ class Laws(NamedTuple):
 def maximize(statistics: Statistics, smoothing: Smoothing, centre: Laws | None = None) -> tuple[Any, Laws | None]:
     """Return the chain, or a stack of chains, that maximises the expected log posterior, and the prior's centre.
 
-    Without a centre it is the chain of the next lower order, smoothed likewise; there is none without back-off.
+    If no centre is given, it is the chain of the next lower order, smoothed likewise; None without back-off.
     """
     model: Chain = statistics.model
     tables, contexts = model.tables, model.alphabet.size**model.order
@@ -60,7 +60,7 @@ def maximize(statistics: Statistics, smoothing: Smoothing, centre: Laws | None =
     steps = expected_rows(steps, steps_raw, _prior(centre and centre.steps, model.alphabet.size, smoothing))
     phases = np.broadcast_to(tables.phases, start.shape[:2])
     if "phases" in statistics.blocks:
-        # That a first guess begins in one phase forbids no other: here pseudocounts also fill zeros.
+        # A starting model that begins in one phase does not forbid the others: here pseudocounts also fill zeros.
         filled = phases * statistics["phases"].reshape(phases.shape) + smoothing.pseudocount
         phases = filled / filled.sum(axis=-1, keepdims=True)
     batch = () if len(steps) == 1 and not model.shape else (len(steps),)
@@ -109,7 +109,7 @@ def _centre(counts: Laws, by_position: bool, smoothing: Smoothing) -> Laws:
 
 
 def _lower(counts: Laws, by_position: bool) -> Laws:
-    """Return the counts of the next lower order: the oldest symbol is forgotten, the k-th gets a context of its own."""
+    """Return the counts of the next lower order: the oldest symbol is dropped, the k-th gets a context of its own."""
     groups, tables, contexts, m = counts.steps.shape
     first = counts.start.reshape(groups, -1, contexts // m, m)
     steps = counts.steps.reshape(groups, tables, m, contexts // m, m).sum(axis=2)

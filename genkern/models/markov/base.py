@@ -1,4 +1,4 @@
-"""What all observed Markov chains share: likelihood, derivatives, information, parameters, samples."""
+"""Base class of all observed Markov chains: likelihood, derivatives, information, parameters, samples."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from genkern.models.information import InformationBlocks
 from genkern.models.markov.positions import chain_statistics
 from genkern.models.markov.sample import expected_visits, sample_codes
 from genkern.models.markov.to_hmm import chain_to_hmm
+from genkern.models.value import rebatch
 from genkern.validation import Floats, check_array, check_int, check_option, check_probabilities
 
 LARGEST_STATISTICS = 1 << 27  # most numbers of the statistics of many objects
@@ -27,8 +28,8 @@ LARGEST_STATISTICS = 1 << 27  # most numbers of the statistics of many objects
 class Chain(Model):
     """A Markov chain over symbols, in the form of ``core.chains``: start phases, start words, tables of transitions.
 
-    A kind of chain says how many axes of ``start`` and ``transitions`` come before the symbols', and at which table
-    each start phase begins.
+    A subclass defines how many axes of ``start`` and ``transitions`` come before the symbols', and the first table of
+    each start phase.
     """
 
     _phase_axes: ClassVar[int] = 0  # of start
@@ -53,7 +54,7 @@ class Chain(Model):
         return core.as_tables(self._phases(models), start, steps, self._begin(), self.order)
 
     def _phases(self, models: int) -> Floats:
-        """Return the distribution (models, S) of the start phase: there is one, unless the kind of chain has more."""
+        """Return the distribution (models, S) of the start phase: one phase by default."""
         return np.ones((models, 1))
 
     def _begin(self) -> NDArray[np.int64]:
@@ -75,7 +76,7 @@ class Chain(Model):
         return pack_symbols(X, self.alphabet, type(self).__name__)
 
     def symbols(self, packed: Packed) -> core.Symbols:
-        """Return packed sequences as ``core.chains`` takes them."""
+        """Return packed sequences in the form of ``core.chains``."""
         extras = [members for _, members in self.alphabet.extra_codes]
         return core.as_symbols(packed.values, packed.offsets, self.alphabet.size, extras)
 
@@ -136,8 +137,8 @@ class Chain(Model):
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         """Return the complete-data Fisher information, averaged over sequence lengths, as pairs (index, block).
 
-        One block per distribution, weighted by the expected number of draws from it. It is that of an observer who
-        knows the phase and, of sequences shorter than the order, how they go on; otherwise it is exact.
+        One block per distribution, weighted by the expected number of draws from it. The phase and, for sequences
+        shorter than the order, their continuation count as observed; otherwise it is exact.
         """
         self._require_single("information")
         visits = expected_visits(self.tables, np.asarray(lengths))
@@ -157,7 +158,7 @@ class Chain(Model):
         fields = [("phases", 1, 1), ("start", self._phase_axes, self.order), ("transitions", self._table_axes, 1)]
         found = {}
         for name, before, last in fields:
-            if name in self._fields and last:  # one word of no symbols is no parameter
+            if name in self._fields and last:  # the empty word of order zero is no parameter
                 value = getattr(self, name)
                 found[name] = (value.reshape(-1, math.prod(value.shape[value.ndim - last :])), before)
         return found
@@ -169,7 +170,7 @@ class Chain(Model):
         return np.concatenate([simplex.coordinates_of(rows, coordinates).ravel() for rows, _ in self._rows().values()])
 
     def with_parameters(self, vector: ArrayLike, coordinates: str = "softmax") -> Self:
-        """Return the model at a parameter vector; raw coordinates are taken as they are, normalised or not."""
+        """Return the model at a parameter vector; raw coordinates are not normalised."""
         self._require_single("with_parameters")
         who = type(self).__name__
         check_option(coordinates, COORDINATES, "coordinates", f"{who}.with_parameters")
@@ -225,6 +226,11 @@ class Chain(Model):
         self._require_single("to_hmm")
         return chain_to_hmm(self.tables, self.alphabet, type(self).__name__)
 
+    def as_hmms(self, length: int, who: str) -> HMM:
+        """Return a stack as one of hidden Markov models of sequences of so many symbols; ``who`` asks."""
+        flat = [member.to_hmm() for member in rebatch(self, (-1,)).unstack()]
+        return rebatch(HMM.stack(flat), self.shape)
+
     # --- refusals
 
     def _refuse_impossible(self, log_prob: Floats, packed: Packed) -> None:
@@ -234,7 +240,7 @@ class Chain(Model):
             return
         i = int(dead[0])
         model, codes = self[i] if self.shape else self, packed.take([i]).values
-        low, high = 0, len(codes)  # beginnings are possible up to low symbols, impossible from high ones on
+        low, high = 0, len(codes)  # prefixes are possible up to ``low`` symbols, impossible from ``high`` on
         while high - low > 1:
             middle = (low + high) // 2
             part = Packed(codes[:middle], np.array([0, middle]), packed.alphabet)

@@ -11,12 +11,13 @@ from genkern.data.objects import Alphabet, Packed, as_alphabet, object_digests
 from genkern.models.fit.em import expected
 from genkern.models.fit.restarts import Restarts
 from genkern.models.fit.streams import derive, keys_of, seed_of, uniforms
+from genkern.models.fit.weights import first_counted, n_counted
 from genkern.models.markov.backoff import Laws, Smoothing, maximize
 from genkern.models.markov.fit import ChainEstimator
 from genkern.models.markov.model import MarkovChain, PeriodicChain, PositionalChain
 from genkern.validation import check_bool, check_int
 
-GUESS = Smoothing(0.01, 1.0)  # least smoothing of first guesses, which must not forbid what they have not seen
+GUESS = Smoothing(0.01, 1.0)  # least smoothing of starting models, which must not forbid unseen transitions
 
 
 class MarkovChainEstimator(ChainEstimator):
@@ -37,24 +38,24 @@ class MarkovChainEstimator(ChainEstimator):
         The :math:`\epsilon` added to every count. Zero is, without back-off, plain maximum likelihood; contexts that
         were never seen are then uniform.
     backoff : float, default=0.0
-        The strength a, in counts, of the chain of the next lower order, which is estimated alike down to the
-        uniform law. Contexts seen less often than a follow the shorter context; use it from order 2 on.
+        The strength a, in counts, of the chain of the next lower order, which is estimated in the same way, down to the
+        uniform distribution. Contexts with fewer counts than a follow the shorter context; use it from order 2 on.
     stationary : bool, default=False
         Whether the start distribution is the stationary law of the estimated transitions, not estimated itself.
     missing : symbol, optional
-        A symbol that stands for a missing one. Named alphabets bring their own.
+        The symbol of a missing observation. Named alphabets have their own.
     unknown : {"missing", "error"}, optional
-        What becomes of symbols outside the alphabet: they count as missing, with one warning, or are an error. The
+        Symbols outside the alphabet are treated as missing, with one warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
     max_iter : int, default=1000
         Largest number of EM steps, which only sequences with missing or ambiguous symbols, or with fewer than k, need.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
-        last, would gain less than ten times this. Zero runs all steps.
+        EM stops when a step gains less than this per observation, and all further steps together, extrapolated from the
+        last ones, would gain less than ten times this. Zero runs all steps.
     init : MarkovChain, optional
         A chain for EM to start from; in ``fit_each`` also one for each sequence, as a list or a stack.
     fixed : tuple of str, default=()
-        What EM leaves as it is in the first guess: "start" and "transitions".
+        Parameters that EM keeps fixed at their starting values: "start" and "transitions".
     callback : callable, optional
         Called after each EM step with its number, the model (of several that are fitted together, the stack of those
         that have not converged) and the objective. If it returns True, the run ends there.
@@ -123,6 +124,14 @@ class MarkovChainEstimator(ChainEstimator):
         m, k = alphabet.size, self.order
         return MarkovChain(np.full((m,) * k, 1.0 / m**k), np.full((m,) * (k + 1), 1.0 / m), alphabet)
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.stationary and "start" in self.fixed:
+            raise ValueError(
+                "MarkovChainEstimator: stationary=True makes the start the stationary law of the transitions, and "
+                "fixed=('start',) keeps that of the first guess. Leave out one of them."
+            )
+
     def _finish(self, models: list[MarkovChain]) -> list[MarkovChain]:
         if not self.stationary:
             return models
@@ -146,17 +155,17 @@ class PeriodicChainEstimator(ChainEstimator):
     max_iter : int, default=1000
         Largest number of EM steps.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
-        last, would gain less than ten times this. Zero runs all steps.
+        EM stops when a step gains less than this per observation, and all further steps together, extrapolated from the
+        last ones, would gain less than ten times this. Zero runs all steps.
     init : PeriodicChain, optional
         A chain for EM to start from; in ``fit_each`` also one for each sequence, as a list or a stack.
     fixed : tuple of str, default=()
-        What EM leaves as it is in the first guess: "phases", "start" and "transitions".
+        Parameters that EM keeps fixed at their starting values: "phases", "start" and "transitions".
     callback : callable, optional
         Called after each EM step with its number, the model (of several that are fitted together, the stack of those
         that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
-        Seed of the first guesses; None counts as 0, so that fits are reproducible.
+        Seed of the first guesses; None is 0, so that fits are reproducible.
     verbose : int, default=0
         1 reports runs and their outcome, 2 every step as well.
 
@@ -238,11 +247,11 @@ class PeriodicChainEstimator(ChainEstimator):
         packed = packed.take(np.argsort(-np.log1p(-chances) / packed.lengths))
         model: Any = self._reference(as_alphabet(packed.alphabet), packed)
         careful = Smoothing(*np.maximum(self._smoothing(), GUESS))
-        count = 1
-        while count < packed.n_objects:
-            model, _ = maximize(expected(model, packed.take(slice(0, count))), careful)
+        count = 1.0 if packed.weights is None else min(1.0, packed.weights.max())
+        while count < n_counted(packed):
+            model, _ = maximize(expected(model, first_counted(packed, count)), careful)
             fields = {name: getattr(model, name) for name in model._fields}
-            fields["phases"] = np.full(self.period, 1.0 / self.period)  # new sequences may begin anywhere
+            fields["phases"] = np.full(self.period, 1.0 / self.period)  # new sequences may begin in any phase
             model, count = PeriodicChain._restore(*fields.values()), 2 * count
         return maximize(expected(model, packed), self._smoothing())
 

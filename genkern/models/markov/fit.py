@@ -1,4 +1,4 @@
-"""What estimators of Markov chains share: counts in closed form, EM for hidden phases and missing symbols."""
+"""Base class of estimators of Markov chains: counts in closed form, EM for hidden phases and missing symbols."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REFINEMENTS = 10  # steps after which the lower orders, towards which EM smooths
 
 
 class ChainEstimator(EMEstimator):
-    """What estimators of chains share; a kind gives ``_reference``, a vague chain about which statistics are taken."""
+    """Base class; a subclass implements ``_reference``, a uniform chain under which first statistics are computed."""
 
     order: int
     alphabet: Any
@@ -55,14 +55,14 @@ class ChainEstimator(EMEstimator):
         """Return the estimator with the alphabet of all of X."""
         return with_alphabet_of(self, X)
 
-    # --- what a kind of chain gives
+    # --- implemented by subclasses
 
     @abstractmethod
     def _reference(self, alphabet: Alphabet, packed: Packed) -> Chain:
         """Return the chain of uniform transitions, with the first phase certain."""
 
     def _finish(self, models: list[Any]) -> list[Any]:
-        """Return the models to be handed out."""
+        """Return the final models."""
         return models
 
     def _best(self, packed: Packed, keys: Keys, own: bool) -> Run:
@@ -78,7 +78,7 @@ class ChainEstimator(EMEstimator):
         return run._replace(models=self._finish(run.models))
 
     def _counted(self, reference: Chain, packed: Packed, own: bool) -> Run:
-        """Return the run of one step that counts take; of own models without objectives."""
+        """Return the run of one step by counts; without objectives for own models."""
         statistics, smoothing = self._counts(reference, packed, own), self._smoothing()
         model, centre = maximize(statistics, smoothing)
         if own:
@@ -99,7 +99,7 @@ class ChainEstimator(EMEstimator):
         return [name for name in self.kind._fields if name in ("phases", "start", "transitions")]
 
     def _runs(self, own: bool) -> int:
-        return 1 if own or self._given is not None else self.n_init  # that of a single sequence draws no random numbers
+        return 1 if own or self._given is not None else self.n_init  # a single sequence needs no random numbers
 
     def _problem(self, packed: Packed, own: bool) -> FitProblem:
         def guess(part: Packed, restarts: Restarts, each: bool) -> First:
@@ -112,26 +112,26 @@ class ChainEstimator(EMEstimator):
         return FitProblem(packed, lambda part, each: _ChainSteps(self._smoothing()).steps(), guess)
 
     def _guess(self, packed: Packed, restarts: Restarts, own: bool) -> tuple[Any, Laws | None]:
-        """Return a first guess, and the lower orders by then."""
+        """Return a starting model, and its lower orders."""
         reference = self._reference(as_alphabet(packed.alphabet), packed)
         model, centre = maximize(self._counts(reference, packed, own), self._smoothing())
         return _as_stack(model) if own else model, centre
 
     def _refine(self, model: Any, packed: Packed) -> tuple[Any, Laws | None]:
-        """Return a first guess some steps on, and the lower orders by then."""
+        """Return the starting model after some steps, and its lower orders."""
         centre: Laws | None = None
         for _ in range(REFINEMENTS):
             new, centre = maximize(expected(model, packed), self._smoothing())
             model = self._keep(model, new)
         return model, centre
 
-    # --- what they share
+    # --- shared
 
     def _smoothing(self) -> Smoothing:
         return Smoothing(float(self.pseudocount), float(self.backoff))
 
     def _checked_reference(self, packed: Packed, models: int) -> Chain:
-        """Return the reference chain after checking the parameters and the size of what is to be fitted."""
+        """Return the reference chain after checking the parameters and the size of the model."""
         who = type(self).__name__
         check_int(self.order, "order", who)
         for name in ("pseudocount", "backoff"):
@@ -160,7 +160,7 @@ class ChainEstimator(EMEstimator):
         return 1
 
     def _needs_em(self, reference: Chain, packed: Packed) -> NDArray[np.bool_]:
-        """Say for each sequence whether counts alone do not give its maximum."""
+        """Return for each sequence whether counts alone do not give its maximum."""
         if len(reference.tables.begin) > 1:
             return np.ones(packed.n_objects, bool)
         return is_ambiguous(reference.tables, reference.symbols(packed))
@@ -199,5 +199,5 @@ class _ChainSteps:
 
 
 def _as_stack(model: Any) -> Any:
-    """Return a stack as it is, and the model of a single sequence as a stack of one."""
+    """Return a stack unchanged, and the model of a single sequence as a stack of one."""
     return model if model.shape else model.stack([model])

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from genkern.data.objects import Packed
 from genkern.models.base import Statistics
+from genkern.models.hmm.model import HMM
 from genkern.models.markov.base import Chain, check_chain
 from genkern.models.markov.positions import periodic_statistics, table_gradients
 from genkern.models.markov.stationary import stationary_law
@@ -71,7 +72,7 @@ class PeriodicChain(Chain):
     .. math:: p(x) = \sum_\phi \pi_\phi\, s_\phi(x_0 \dots x_{k-1})
               \prod_{t \ge k} \theta_{(\phi + t) \bmod P}(x_t | x_{t-k} \dots x_{t-1})
 
-    Coding DNA is of period three: the phase is the place in the codon, and where reading began is not known.
+    Coding DNA is of period three: the phase is the position in the codon, and that of the first symbol is unknown.
 
     Parameters
     ----------
@@ -226,6 +227,12 @@ class PositionalChain(Chain):
         if wanted > self.length:
             raise ValueError(f"PositionalChain.sample: the model has {self.length} positions. Got length={wanted}.")
         return super().sample(n, length=wanted, rng=rng)
+
+    def as_hmms(self, length: int, who: str) -> HMM:
+        """Return a stack as one of hidden Markov models, refusing more symbols than there are positions."""
+        if length > self.length:
+            raise ValueError(f"{who}: PositionalChain has {self.length} positions. Got length={length}.")
+        return super().as_hmms(length, who)
 
 
 def _stationary(transitions: Floats, order: int) -> Floats:

@@ -1,4 +1,4 @@
-"""What each symbol of one sequence adds to the log-likelihood and the statistics of a Markov chain."""
+"""The contribution of each symbol of one sequence to the log-likelihood and the statistics of a Markov chain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from genkern.data.objects import Packed
 from genkern.models.base import Statistics
-from genkern.models.positions import BLOCK, changes, pieces_of
+from genkern.models.positions import BATCH, changes, pieces_of
 from genkern.models.simplex import gradient
 from genkern.validation import Floats
 
@@ -29,17 +29,17 @@ def chain_statistics(model: Chain, packed: Packed) -> Iterator[Statistics]:
 
 
 def _chain_changes(model: Chain, packed: Packed, phase: int, work: Any) -> Iterator[dict[str, Floats]]:
-    """Yield what each further symbol changes in ``work(chain, objects)``, from all beginnings of the sequence."""
+    """Yield the change of ``work(chain, objects)`` by each further symbol, from all prefixes of the sequence."""
     tables = model.tables
     known = model._with_tables(np.eye(tables.phases.shape[1])[phase], tables.start, tables.steps, ())
     return changes(lambda beginnings: work(known, beginnings), packed, _size(model))
 
 
 def _local_changes(model: Chain, packed: Packed, phase: int, work: Any) -> Iterator[dict[str, Floats]]:
-    """Yield the same, from the k symbols before each position alone.
+    """Yield the same, from only the k symbols before each position.
 
-    What a symbol adds does not depend on anything before k symbols that are known (not ambiguous), so the last such
-    stand for the whole beginning. They need not begin a sequence of the model, hence a uniform start, which cancels.
+    The contribution of a symbol does not depend on anything before k known (not ambiguous) symbols, so that the last
+    such replace the whole prefix. They need not start a sequence of the model, hence a uniform start, which cancels.
     """
     order, length = model.order, packed.n_points
     starts = _contexts(packed.values, model.alphabet.size, order)
@@ -50,7 +50,7 @@ def _local_changes(model: Chain, packed: Packed, phase: int, work: Any) -> Itera
     if first:
         yield from _chain_changes(model, pieces_of(packed, np.zeros(1, np.int64), np.array([first])), phase, work)
     longest = int((np.arange(length) - starts).max()) + 1
-    most = max(1, BLOCK // max(_size(model), longest))
+    most = max(1, BATCH // max(_size(model), longest))
     for low in range(first, length, most):
         ends = np.arange(low, min(low + most, length)) + 1
         blocks: dict[str, Floats] = {}
@@ -64,9 +64,9 @@ def _local_changes(model: Chain, packed: Packed, phase: int, work: Any) -> Itera
 
 
 def _last_changes(chain: Chain, packed: Packed, starts: Any, ends: Any, work: Any) -> dict[str, Floats]:
-    """Return what the last symbols of pieces of a sequence change."""
+    """Return the changes by the last symbols of segments of a sequence."""
     whole: dict[str, Floats] = work(chain, pieces_of(packed, starts, ends))
-    if chain.order == 0:  # nothing is before
+    if chain.order == 0:  # no symbol is before it
         return whole
     before = work(chain, pieces_of(packed, starts, ends - 1))
     return {name: block - before[name] for name, block in whole.items()}
@@ -133,11 +133,11 @@ def _size(model: Chain) -> int:
 
 
 def periodic_statistics(model: PeriodicChain, packed: Packed) -> Iterator[Statistics]:
-    """Weigh what positions add under each start phase with the posterior of that phase."""
+    """Weight the contributions of positions under each start phase by the posterior of that phase."""
     shares, priors = model.posterior(packed)[0][0], model.tables.phases[0]
     phases = np.flatnonzero(priors)
     works = [_chain_blocks if shares[p] > 0 else _chain_logs for p in phases]
-    path = np.log(priors[phases])  # joint with what has been seen so far
+    path = np.log(priors[phases])  # joint with the symbols so far
     found = [_local_changes(model, packed, int(p), work) for p, work in zip(phases, works)]
     while True:
         with np.errstate(invalid="ignore"):  # of phases that have become impossible

@@ -1,4 +1,4 @@
-"""What a Markov chain does from left to right: samples of words, and how often each context is expected."""
+"""Forward computations of a Markov chain: samples, and the expected number of visits to each context."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def expected_visits(tables: Tables, lengths: NDArray[Any]) -> Floats:
         which = (tables.begin + t - tables.order) % len(steps)
         visits[which] += (lengths > t).mean() * now
         longer = (now[:, :, None] * steps[which]).reshape(-1, m, contexts)
-        now = longer.sum(axis=1)  # the oldest symbol is forgotten
+        now = longer.sum(axis=1)  # the oldest symbol is dropped
     return visits

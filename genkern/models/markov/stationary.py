@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from genkern.validation import Floats
 
 LARGEST_SYSTEM = 4096  # most contexts
-BLOCK = 1 << 24  # most numbers of the systems that are solved together
+BATCH = 1 << 24  # most numbers of the systems that are solved together
 
 
 def stationary_law(steps: Floats, who: str) -> Floats:
@@ -28,7 +28,7 @@ def stationary_law(steps: Floats, who: str) -> Floats:
         return np.ones((models, 1))
     onward = (np.arange(contexts)[:, None] * m + np.arange(m)) % contexts
     law = np.empty((models, contexts))
-    size = max(1, BLOCK // contexts**2)
+    size = max(1, BATCH // contexts**2)
     for first in range(0, models, size):
         part = steps[first : first + size]
         for i in np.flatnonzero((part == 0).any(axis=(1, 2))):

@@ -16,7 +16,7 @@ from genkern.models.estimator import Batch, LeafEstimator, bounds_of
 from genkern.models.fit.chosen import by_criterion
 from genkern.models.fit.em import Steps, expected
 from genkern.models.fit.em_estimator import EMEstimator
-from genkern.models.fit.emissions import EMISSIONS
+from genkern.models.fit.emissions import EMISSIONS, refuse_other_form
 from genkern.models.fit.restarts import First, FitProblem, Restarts, numbers_in
 from genkern.models.fit.streams import Keys, keys_of, seed_of, unit_free_digests
 from genkern.models.fit.weights import point_weights, weighted
@@ -27,7 +27,7 @@ from genkern.models.value import rebatch
 from genkern.validation import Floats, check_int, check_number, check_option
 
 INITS = ("auto", "kmeans", "random")
-SMOOTHING = 1.0  # added to the number of points of every component of a first guess, which must not forbid any
+SMOOTHING = 1.0  # added to the number of points of every component of a starting model, whose weights must not be zero
 
 
 class MixtureEstimator(EMEstimator, LeafEstimator):
@@ -40,38 +40,39 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
     Parameters
     ----------
     n_components : int, "aic" or "bic", default=2
-        Number of components. "aic" and "bic" fit 1, 2, ... and keep the lowest; two in a row no better are the end.
+        Number of components. "aic" and "bic" fit 1, 2, ... and keep the lowest; the search stops after two in a row
+        that are no better.
     component : str or leaf estimator, default="auto"
         Family of the components: "categorical", "gaussian", "poisson" or another short name; "auto" is categorical for
-        symbols, else gaussian. A leaf estimator such as ``GaussianEstimator("full")`` owns its floors and priors.
+        symbols, else gaussian. A leaf estimator such as ``GaussianEstimator("full")`` has its own floors and priors.
     n_init : int, default=1
-        Restarts from different first guesses; the best is kept. A run with a component at its floor that rests on one
-        point, or on few that coincide (fewer than the mean component has), loses against one without. Restarts of
+        Restarts from different first guesses; the best is kept. A run with a component at its floor that is fitted to
+        one point, or to few that coincide (fewer than the mean component has), loses against one without. Restarts of
         little data are run together.
     max_iter : int, default=1000
-        Largest number of EM steps. In ``fit_each``, models that are done leave the batch.
+        Largest number of EM steps. In ``fit_each``, models that have converged leave the batch.
     tol : float, default=1e-5
-        EM stops when a step gains less than this per point, and all further ones together, by the pace of the
-        last, would gain less than ten times this. Zero runs all steps.
+        EM stops when a step gains less than this per point, and all further steps together, extrapolated from the last
+        ones, would gain less than ten times this. Zero runs all steps.
     pseudocount : float, default=0.01
         Added to the expected number of points of every component (a Dirichlet prior on the weights). Zero is maximum
         likelihood. Weights (and probabilities of symbols) that are zero in an ``init`` stay zero.
     init : {"auto", "kmeans", "random"} or Mixture, default="auto"
         First guess: clusters of points, or the assignment of each point to the nearest of random ones. "auto" is kmeans
-        for vectors, and random weights for symbols, which have no distances. A ``Mixture`` is started from as it is;
+        for vectors, and random weights for symbols, which have no distances. A ``Mixture`` is used unchanged;
         in ``fit_each`` there may be one for each bag, as a list or a stack.
         A point has a share in every cluster, by its distance from their centres relative to the mean distance from a
         point to its own, over all channels: few points in many channels start with almost equal shares.
     max_components : int, default=20
         Largest number of components that "aic" and "bic" try.
     fixed : tuple of str, default=()
-        What EM leaves as it is in the first guess: "weights" and "components".
+        Parameters that EM keeps fixed at their starting values: "weights" and "components".
     callback : callable, optional
         Called after each EM step with its number, the model (of several that are fitted together, the stack of those
         that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
-        Seed. Random numbers depend on it and, in ``fit_each``, on the content of each bag, never on its place in the
-        list; None counts as 0, so that fits are reproducible.
+        Seed. Random numbers depend on it and, in ``fit_each``, on the content of each bag, never on its index in the
+        list; None is 0, so that fits are reproducible.
     n_jobs : int, optional
         Threads.
     verbose : int, default=0
@@ -145,7 +146,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
     # --- public
 
     def check_each(self, packed: Packed) -> None:
-        """Raise where the components cannot be fitted to an object alone; a given first guess needs none."""
+        """Raise if the components cannot be fitted to a single object; not needed with a given starting model."""
         if self._example is None:
             self._component_for(packed).check_each(packed)
 
@@ -153,8 +154,9 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
         """Return the model that maximises the expected log-likelihood plus log prior: the M-step.
 
         Statistics under one mixture give one, whatever the number of bags; those under a stack of own mixtures a stack.
-        The relative floor of Gaussians is a share of the channels' variances in the statistics, outliers included, that
-        of ``fit`` leaves these aside: ``estimator.bounded(estimator.pack(X), own=False).maximize`` is its very step.
+        The relative floor of Gaussians is a share of the channels' variances in the statistics, outliers included,
+        while ``fit`` excludes outliers: ``estimator.bounded(estimator.pack(X), own=False).maximize`` is the M-step of
+        ``fit``.
         """
         own = bool(statistics.model.shape)
         return self._maximize(statistics if own else statistics.total())
@@ -172,14 +174,14 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
         return self._family(X).pack_sequences(X)
 
     def _family(self, X: Any) -> Any:
-        """Return what encodes points: the model to start from, or the components' estimator."""
+        """Return the encoder of points: the starting model, or the components' estimator."""
         self._check_parameters()
         return self._example if self._example is not None else self._component_for(X)
 
     # --- as the emissions of a latent model
 
     def inside_em(self, packed: Packed) -> MixtureEstimator:
-        """Return the estimator with the components' estimator as EM uses it."""
+        """Return the estimator with the components' estimator for EM."""
         self._check_parameters()
         return self._with(component=self._component_for(packed).inside_em(packed))
 
@@ -202,7 +204,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
         return self._component_for(packed).standardized(packed, own)
 
     def reference(self, packed: Packed, n: int, own: bool) -> Mixture:
-        """Return n mixtures (per object, if own) of equal, vague components."""
+        """Return n mixtures (per object, if own) of equal, broad components."""
         k = self._size()
         flat = self._component_for(packed).reference(packed, n * k, own)
         batch = (*flat.shape[:-1], n, k)
@@ -210,6 +212,11 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
 
     def fit_weighted(self, packed: Packed, weights: Floats, own: bool) -> Mixture:
         """Return the mixtures of the parts into which the points of each member are divided, for EM to start from."""
+        if self._example is not None:
+            raise ValueError(
+                "MixtureEstimator: 'init' as a mixture is for fits of its own. As emissions, give it in the model that "
+                "emits it, such as HMMEstimator(init=HMM(...)), or use init='auto'."
+            )
         keys = (
             keys_of(seed_of(self.random_state), unit_free_digests(packed))
             if own
@@ -218,7 +225,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
         return self._divided(packed, weights, own, keys)
 
     def maximize_blocks(self, blocks: dict[str, Floats], leaf: Mixture) -> Mixture:
-        """Return mixtures of smoothed weights and fitted components; those without points stay as they are."""
+        """Return mixtures of smoothed weights and fitted components; those without points are not changed."""
         weights = expected_rows(leaf.weights, blocks["weights"], np.full(leaf.n_components, float(self.pseudocount)))
         flat = self._component_of(leaf).maximize_blocks(component_blocks(blocks), leaf.flat_components())
         return self._keep(leaf, Mixture._restore(weights, rebatch(flat, leaf.components.shape)))
@@ -230,7 +237,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
 
     @property
     def collapses(self) -> bool:
-        """Whether components do; those of a name or of ``init`` are asked once there are any."""
+        """Whether components collapse; those given by name or by ``init`` are checked when they are known."""
         return not isinstance(self.component, LeafEstimator) or self.component.collapses
 
     def at_floor(self, leaf: Mixture) -> NDArray[np.bool_]:
@@ -242,12 +249,16 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
         flat = self._component_of(leaf).raised(leaf.flat_components())
         return Mixture._restore(leaf.weights, rebatch(flat, leaf.components.shape))
 
+    def check_kept(self, leaf: Mixture) -> None:
+        """Raise for components that are not of the form that is asked for."""
+        self._component_of(leaf).check_kept(leaf.flat_components())
+
     def counts(self, blocks: dict[str, Floats], leaf: Mixture) -> Floats:
         """Return the effective number of observations of each component, batch + (k,)."""
         return leaf.weights * blocks["weights"].reshape(leaf.weights.shape)
 
     def coincide(self, blocks: dict[str, Floats], leaf: Mixture) -> NDArray[np.bool_]:
-        """Return which components rest on points that all but coincide, batch + (k,)."""
+        """Return which components are fitted to points that almost coincide, batch + (k,)."""
         found = self._component_of(leaf).coincide(component_blocks(blocks), leaf.flat_components())
         return found.reshape(leaf.weights.shape)
 
@@ -256,7 +267,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
         component: Any = self._component_for(packed)
         return self._size() * int(component.n_free(packed))
 
-    # --- what is to be fitted
+    # --- the fitting problem
 
     def _check_parameters(self) -> None:
         who = "MixtureEstimator"
@@ -302,7 +313,13 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
     # --- EM
 
     def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
-        packed = weighted(self.pack(X), sample_weight, "MixtureEstimator")
+        packed = weighted(self.pack, X, sample_weight, "MixtureEstimator")
+        if self._example is not None and self.component != "auto":
+            refuse_other_form(
+                self._example.components,
+                self._component_for(packed).reference(packed, self._size(), own=False),
+                ("MixtureEstimator", "components", "component"),
+            )
         inner = self.inside_em(packed)
         refuse_few(packed, self._size(), own)
         return inner, packed
@@ -312,7 +329,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
 
     def _problem(self, packed: Packed, own: bool) -> FitProblem:
         windows = packed.alphabet is not None and packed.values.ndim == 2
-        if not (own or windows) and packed.weights is None:  # to one mixture of all, their points are those of one bag
+        if not (own or windows) and packed.weights is None:  # for one mixture of all objects, their points are one bag
             packed = packed._replace(offsets=packed.offsets[[0, -1]])
         size = numbers_in(self.reference(packed, 1, own=False))
         bounded = bounds_of(self)
@@ -349,9 +366,10 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
     def _start(self, packed: Packed, keys: Keys, own: bool) -> Mixture:
         """Return the mixture, or the stack of own mixtures, from which EM starts."""
         if self._example is not None:
-            # EM keeps to the floor, and could only fall from a model below it.
+            # EM respects the floor; from a model below it, the objective could only fall.
             given: Mixture = self._given_to(packed, own)
             if "components" in self.fixed:
+                self.check_kept(given)
                 return given
             return rebatch(self.raised(rebatch(given, (*given.shape, 1))), given.shape)
         stack = self._divided(packed, point_weights(packed), own, keys)

@@ -41,7 +41,7 @@ class Mixture(Leaf):
     HMM. Parameters are the weights, then those of the components. Derivatives use the posterior r of the components:
     :math:`\partial \log p / \partial w_k = g_k / p`, and :math:`r_k` times those of the components' log densities, all
     by log-sum-exp, so that zero weights are legal and no density is too small. A derivative beyond the range of
-    float64 (of a zero weight whose component would explain the point incomparably better) is given as the largest
+    float64 (of a zero weight whose component has a much larger density at the point) is given as the largest
     float64. Missing entries are marginalised as the components do it.
 
     Mixtures of isotropic Gaussians have derivatives in the ``"natural"`` coordinates of Tsuda et al., too: the weights
@@ -84,7 +84,7 @@ class Mixture(Leaf):
 
     @classmethod
     def of(cls, leaf: Leaf) -> Mixture:
-        """Return a leaf as a mixture of one component; a mixture as it is.
+        """Return a leaf as a mixture of one component; a mixture is returned unchanged.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class Mixture(Leaf):
         refuse_impossible(np.add.reduceat(log_p[:, 0], packed.offsets[:-1]), "Mixture")
         return np.split(logs, packed.offsets[1:-1])
 
-    # --- the E-step and what is made of it
+    # --- E-step, gradient, information
 
     def statistics(self, X: Any, totals: bool = False, n_jobs: int | None = None) -> Statistics:
         """Return posterior expected statistics of bags, or summed over bags (``totals``).
@@ -188,12 +188,13 @@ class Mixture(Leaf):
         return self._expect(packed, weights, totals=totals).blocks
 
     def evidence(self, packed: Packed) -> core.Evidence:
-        """Return the table of emission factors, with the terms of which it is made, if they are not too many."""
+        """Return the table of emission factors, with the terms of its sums, if they are not too many."""
         found = passes.hold_terms(self.weights, self.flat_components(), packed)
         if found is None:
             return super().evidence(packed)
-        table, shift, raised = scaled_rows(found[0])
-        return core.Evidence(table, shift, None, self._log_densities(packed) if raised else None, found[1])
+        logs, held = found
+        table, shift, raised = scaled_rows(logs)
+        return core.Evidence(table, shift, None, logs if raised else None, held)
 
     def emission_statistics(
         self, packed: Packed, evidence: core.Evidence, raw: Floats, totals: bool = False
@@ -207,7 +208,7 @@ class Mixture(Leaf):
         return self._expect(packed, given, slopes, totals=totals).blocks
 
     def emission_totals(self, packed: Packed, evidence: core.Evidence, raw: Floats) -> dict[str, Floats]:
-        """Return the same summed over objects, with a leading axis of length one."""
+        """Return ``emission_statistics`` summed over objects, with a leading axis of length one."""
         return self.emission_statistics(packed, evidence, raw, totals=True)
 
     def _expect(
@@ -252,7 +253,7 @@ class Mixture(Leaf):
         packed = self.pack(X)
         one, log_prob = rebatch(self, (1,)), np.empty(packed.n_objects)
         slopes = np.empty((packed.n_objects, len(self.parameters(coordinates))))
-        for part in passes.parts_of(packed, self.n_components):  # derivatives are many: those of few objects at a time
+        for part in passes.parts_of(packed, self.n_components):  # derivatives are large: few objects at a time
             log_p, blocks = one._expect(part.packed, n_jobs=n_jobs)
             log_prob[part.objects] = np.add.reduceat(log_p[:, 0], part.packed.offsets[:-1])
             if coordinates == "natural":
@@ -263,12 +264,12 @@ class Mixture(Leaf):
         return slopes
 
     def member_information(self, draws: Floats, coordinates: str) -> list[Information]:
-        """Return the blocks of an observer who sees the components: weights of each member, then the components'."""
+        """Return the complete-data information (components observed): weights of each member, then the components'."""
         shares = simplex.information(self.weights, draws, coordinates)
         visits = (np.asarray(draws)[:, None] * self.weights).ravel()
         return [*shares, *self.flat_components().member_information(visits, coordinates)]
 
-    # --- what is hidden
+    # --- hidden variables
 
     @property
     def hidden_states(self) -> list[str]:
@@ -310,20 +311,20 @@ class Mixture(Leaf):
         return mean, (shares * (spreads + (means - mean[..., None, :]) ** 2)).sum(axis=-2)
 
     def expected_points(self, packed: Packed) -> Floats | None:
-        """Return E[x_t | member i, what is observed of x_t], (N, n, d); None if gaps cannot be filled in."""
+        """Return E[x_t | member i, observed part of x_t], (N, n, d); None if missing values cannot be imputed."""
         return passes.filled_points(self, packed)
 
     def beginning(self, length: int) -> Mixture:
-        """Return the law of the first symbols of a window."""
+        """Return the distribution of the first symbols of a window."""
         return self._restore(self.weights, self.components.beginning(length))
 
     def waves(self) -> Waves | None:
-        """Return what is known of the frequencies of the components."""
+        """Return the properties of the frequencies of the components."""
         found: Waves | None = self.components.waves()
         return None if found is None else found._replace(load=self.n_components * found.load)
 
     def characteristic(self, waves: Floats) -> Scaled:
-        """Return the weighted sum of those of the components."""
+        """Return the weighted sum of the components' characteristic functions."""
         values, logs = self.components.characteristic(waves)
         top = None if logs is None else np.where(self.weights[..., None] > 0, logs, -np.inf).max(axis=-2)
         if top is not None:
@@ -341,7 +342,7 @@ class Mixture(Leaf):
         return np.concatenate([shares, self.components.parameters(coordinates)])
 
     def with_parameters(self, vector: ArrayLike, coordinates: str = "softmax") -> Self:
-        """Return the model at a parameter vector; raw weights are taken as they are, summing to one or not."""
+        """Return the model at a parameter vector; raw weights are not normalised."""
         self._check_coordinates(coordinates, "with_parameters")
         values = np.array(vector, dtype=np.float64)
         if coordinates == "natural":
@@ -354,7 +355,7 @@ class Mixture(Leaf):
 
     @property
     def n_tied(self) -> int:
-        """Number of parameters of the components that are others over again."""
+        """Number of parameters of the components that repeat others."""
         return self.components.n_tied
 
     @property

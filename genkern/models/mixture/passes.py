@@ -1,4 +1,4 @@
-"""The E-step of mixtures, block by block of points, so that the densities of few are held at a time."""
+"""The E-step of mixtures in batches of points, so that few densities are held at a time."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from genkern.data.objects import Packed
 from genkern.validation import Floats
 
 PREFIX = "components."  # of the names of the components' blocks
-BLOCK = 1 << 19  # densities (points times components) held at a time
-HELD = 1 << 23  # of those that a hidden Markov model's pass keeps, not to compute them again
+BATCH = 1 << 19  # densities (points times components) held at a time
+HELD = 1 << 23  # densities that an HMM pass keeps instead of computing them again
 FAINT = 1e-150  # weights below it are too small to divide an expected count by
 LARGEST = float(np.finfo(np.float64).max)
 LOG_LARGEST = 709.0
 
 
 class MixtureOutcome(NamedTuple):
-    """Log p (N, n), and named blocks of expected statistics with a leading axis of groups."""
+    """Log p (N, n), and named blocks of expected statistics with a leading axis of objects, or of length one."""
 
     log_p: Floats
     blocks: dict[str, Floats]
@@ -72,7 +72,7 @@ def expect(
     point_weights : (N, n)
         Weights v of the points under the mixtures; ones if None.
     slopes : Slopes, optional
-        What v was made of, :math:`v = \mathrm{raw}\, p\, e^{-\mathrm{shift}}`, if p may be zero or out of range.
+        The factors of v, :math:`v = \mathrm{raw}\, p\, e^{-\mathrm{shift}}`, if p may be zero or out of range.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def _merged(blocks: list[Floats], totals: bool) -> Floats:
 
 def parts_of(packed: Packed, width: int, joined: bool = False) -> Iterator[PointsPart]:
     """Yield parts of a bounded size: of whole objects, or (joined) of all points as if they were one object's."""
-    limit = max(1, BLOCK // width)
+    limit = max(1, BATCH // width)
     first = 0
     if joined:
         for begin in range(0, packed.n_points, limit):
@@ -174,7 +174,7 @@ def hold_terms(weights: Floats, components: Any, packed: Packed) -> tuple[Floats
 def weigh_held(
     weights: Floats, components: Any, packed: Packed, held: Terms, point_weights: Floats, totals: bool
 ) -> dict[str, Floats]:
-    """Return the blocks of ``expect`` from terms that are known."""
+    """Return the blocks of ``expect`` from stored terms."""
     own, found = weights.ndim == 3, []
     for part in parts_of(packed, weights.shape[-2] * weights.shape[-1], joined=not own and totals):
         given = (held.terms[part.rows], held.totals[part.rows], part.packed.offsets, point_weights[part.rows])
@@ -210,7 +210,7 @@ def component_blocks(blocks: dict[str, Floats]) -> dict[str, Floats]:
 
 
 def filled_points(mixture: Any, packed: Packed) -> Floats | None:
-    """Return points (N, n, d), with what is missing of them as n mixtures expect it; None if components cannot."""
+    """Return points (N, n, d), missing entries replaced by expectations under n mixtures; None if unknown."""
     gaps = np.isnan(packed.values).any(axis=1)
     alone = Packed(packed.values[gaps], np.arange(gaps.sum() + 1))
     filled = mixture.flat_components().expected_points(alone)

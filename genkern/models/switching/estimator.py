@@ -58,10 +58,10 @@ class SwitchingLDSEstimator(EMEstimator):
         Runs; those after the first cluster windows of other widths from other centres, and the best bound is kept. A
         model as first guess is run once.
     max_iter : int, default=500
-        Largest number of EM steps. In ``fit_each`` those models that are done leave the batch.
+        Largest number of EM steps. In ``fit_each``, models that have converged leave the batch.
     tol : float, default=1e-4
-        EM stops when a step gains less than this per observation, and all further ones together, by the pace of the
-        last, would gain less than ten times this. Zero runs all steps.
+        EM stops when a step gains less than this per observation, and all further steps together, extrapolated from the
+        last ones, would gain less than ten times this. Zero runs all steps.
     pseudocount : float, default=0.01
         Added to every start and transition count; what is zero in an ``init`` stays zero.
     min_covar : float, default=0.0
@@ -82,14 +82,14 @@ class SwitchingLDSEstimator(EMEstimator):
     stable : bool, default=False
         Keep the spectral radius of every A below one, as ``LDSEstimator`` does.
     fixed : tuple of str, default=()
-        What EM leaves as it is in the first guess: "start", "transitions", "systems", and fields
+        Parameters that EM keeps fixed at their starting values: "start", "transitions", "systems", and fields
         of all systems, such as "observation".
     callback : callable, optional
         Called after each EM step with its number, the model (of several that are fitted together, the stack of those
         that have not converged) and the objective. If it returns True, the run ends there.
     random_state : int, RandomState instance or None, default=None
         Seed of the clustering. Random numbers depend on it and, in ``fit_each``, on the content of each series, never
-        on its place in the list; None counts as 0, so that fits are reproducible.
+        on its index in the list; None is 0, so that fits are reproducible.
     n_jobs : int, optional
         Threads.
     verbose : int, default=0
@@ -390,7 +390,7 @@ class _Sweeps:
         return found if totals or model.shape else found.total()
 
     def drop(self, leaving: NDArray[np.bool_]) -> None:
-        """Forget the objects that leave the batch."""
+        """Drop the objects that leave the batch."""
         assert self.gamma is not None
         self.gamma = self.gamma[np.repeat(~leaving, self.lengths)]
         if self.own:

@@ -25,7 +25,7 @@ from genkern.validation import Floats, check_array, check_int, check_number, che
 
 MAX_PATHS = 100_000  # paths of regimes up to which passes are exact: each costs a step of the filter, and more
 METHODS = ("exact", "variational")
-BLOCK = 1 << 12  # objects whose statistics are held at a time when only their sum is wanted
+BATCH = 1 << 12  # objects whose statistics are held at a time when only their sum is wanted
 
 
 class SwitchingLDS(Model):
@@ -197,7 +197,7 @@ class SwitchingLDS(Model):
         max_iter : int, default=500
             Most sweeps; the bound holds after any number.
         tol : float, default=1e-9
-            A series is done when a sweep gains less than this per observation.
+            The sweeps of a series end when one gains less than this per observation.
         n_jobs : int, optional
             Threads.
 
@@ -246,7 +246,7 @@ class SwitchingLDS(Model):
             parts = field.regimes, field.beliefs.mean, field.beliefs.cov
         return list(zip(*(np.split(part, packed.offsets[1:-1]) for part in parts)))
 
-    # --- the E-step and what is made of it
+    # --- E-step, gradient, information
 
     def statistics(self, X: Any, totals: bool = False, n_jobs: int | None = None) -> Statistics:
         r"""Return exact posterior expected statistics per series, or summed over series (``totals``).
@@ -263,7 +263,7 @@ class SwitchingLDS(Model):
                 f"SwitchingLDS.statistics needs one model or one per object. Got a stack of {self.shape} for "
                 f"{packed.n_objects} objects."
             )
-        size = BLOCK if totals else packed.n_objects
+        size = BATCH if totals else packed.n_objects
         logs, parts = [], []
         for first in range(0, packed.n_objects, size):
             part = slice(first, first + size)
@@ -309,9 +309,9 @@ class SwitchingLDS(Model):
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         r"""Return the complete-data Fisher information, averaged over series lengths, as pairs (index, block).
 
-        It is that of an observer who sees regimes and states: one block per simplex row, weighted by its expected
-        visits, and those of ``LDS.information`` for each regime, with the expected moments of the states at its steps.
-        It is infinite, and refused, where a covariance is singular.
+        It is that of the complete data, regimes and states included: one block per simplex row, weighted by its
+        expected visits, and those of ``LDS.information`` for each regime, with the expected moments of the states at
+        its steps. It is infinite, and refused, where a covariance is singular.
         """
         self._require_single("information")
         return complete_information(self, np.asarray(lengths), coordinates)
@@ -326,7 +326,7 @@ class SwitchingLDS(Model):
         return np.concatenate([*chain, *(system.parameters(coordinates) for system in self.systems.unstack())])
 
     def with_parameters(self, vector: ArrayLike, coordinates: str = "softmax") -> Self:
-        """Return the model at a parameter vector; raw coordinates are taken as they are, normalised or not."""
+        """Return the model at a parameter vector; raw coordinates are not normalised."""
         self._require_single("with_parameters")
         check_option(coordinates, COORDINATES, "coordinates", "SwitchingLDS.with_parameters")
         given, S = np.asarray(vector, dtype=np.float64), self.n_regimes
@@ -354,7 +354,7 @@ class SwitchingLDS(Model):
         S = self.n_regimes
         return ["start"] * S + ["transitions"] * S * S + S * self.systems[0].blocks
 
-    # --- what is hidden
+    # --- hidden variables
 
     @property
     def hidden_states(self) -> list[str]:

@@ -8,6 +8,7 @@ from genkern.core.kalman.passes import posterior
 from genkern.data.objects import Packed
 from genkern.models.fit.restarts import Restarts
 from genkern.models.fit.streams import uniforms
+from genkern.models.fit.weights import often, point_weights
 from genkern.models.lds.model import LDS
 from genkern.models.mixture.start import ROUNDS, cluster
 from genkern.models.switching.model import SwitchingLDS
@@ -48,12 +49,14 @@ def segments(packed: Packed, systems: LDS, n_regimes: int, restarts: Restarts) -
         own = systems[some] if systems.shape else systems
         features[np.repeat(some, packed.lengths)] = _local_dynamics(packed.take(some), own, width)
     groups = packed.offsets if systems.shape else np.array([0, packed.n_points])
-    counts = np.diff(groups)[:, None]
-    mean = np.add.reduceat(features, groups[:-1]) / counts
-    features = features - np.repeat(mean, counts[:, 0], axis=0)
-    scale = np.sqrt(np.add.reduceat(features**2, groups[:-1]) / counts)
-    features /= np.repeat(np.where(scale > 0.0, scale, 1.0), counts[:, 0], axis=0)
-    labels = cluster(features, groups, S, uniforms(restarts.keys[:, None], np.arange(S)), ROUNDS["kmeans"])
+    sizes, weights = np.diff(groups), point_weights(packed)
+    counts = np.add.reduceat(weights, groups[:-1])
+    mean = np.add.reduceat(features * weights, groups[:-1]) / counts
+    features = features - np.repeat(mean, sizes, axis=0)
+    scale = np.sqrt(np.add.reduceat(features**2 * weights, groups[:-1]) / counts)
+    features /= np.repeat(np.where(scale > 0.0, scale, 1.0), sizes, axis=0)
+    numbers = uniforms(restarts.keys[:, None], np.arange(S))
+    labels = cluster(features, groups, S, numbers, ROUNDS["kmeans"], often(packed))
     gamma = np.full((packed.n_points, S), (1.0 - CERTAINTY) / (S - 1))
     gamma[np.arange(packed.n_points), labels] = CERTAINTY
     return gamma

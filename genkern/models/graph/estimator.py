@@ -15,11 +15,11 @@ from genkern.models.fit.em_estimator import EMEstimator
 from genkern.models.fit.streams import Keys
 from genkern.models.fit.units import warn_unseen
 from genkern.models.fit.weights import weighted
-from genkern.models.graph import Graph, make_graph
+from genkern.models.graph.model import Graph, make_graph
 
 
 class NetEstimator(EMEstimator):
-    """Estimator of a network of known structure; a family gives what `EMEstimator` asks, and ``resolve``."""
+    """Estimator of a network of known structure; a family implements the methods of `EMEstimator`, and ``resolve``."""
 
     smaller = "the sizes of hidden nodes"
 
@@ -28,14 +28,14 @@ class NetEstimator(EMEstimator):
     observed: Any
 
     def _ready(self, X: Any, own: bool, sample_weight: Any = None, known: Any = None) -> tuple[EMEstimator, Packed]:
-        resolved = self.resolve(X)
-        return resolved, weighted(resolved.pack(X), sample_weight, type(self).__name__)
+        packed = weighted(self.pack, X, sample_weight, type(self).__name__)
+        return self.resolve(packed), packed
 
     def _fixable(self) -> list[Any]:
         return list(self.structure)
 
     def _keep(self, old: Any, new: Any) -> Any:
-        """Return a new network with the laws of the fixed nodes, given their parents, of an old one."""
+        """Return a new network with the conditional distributions of the fixed nodes of an old one."""
         sizes = self._law_sizes(new)
         kept = np.repeat([name in self.fixed for name in new.graph.names], sizes)
         fields = {name: getattr(new, name) for name in new._fields}
@@ -52,7 +52,7 @@ class NetEstimator(EMEstimator):
     def _expect(self, model: Any, packed: Packed) -> Statistics:
         return expected(model, packed)
 
-    # --- what is to be fitted
+    # --- structure
 
     def _graph(self, sizes: dict[Any, int]) -> Graph:
         """Return the graph of the structure, refusing nodes that are neither hidden nor observed, or both."""
@@ -85,7 +85,7 @@ class NetEstimator(EMEstimator):
             )
         warn_unseen(packed, own, type(self).__name__, "its law is what EM makes of the first guess")
         if self.hidden or np.isnan(packed.values).any():
-            # Restarts differ in what touches hidden nodes.
+            # Restarts differ only in the tables of hidden nodes and their children.
             runs = self.n_init if self.hidden and self._given is None else 1
             return self._run(packed, keys, own, limits, runs)
         run = self._run(packed, keys, own, limits._replace(max_iter=1, tol=0.0), 1)

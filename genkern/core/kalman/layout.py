@@ -1,4 +1,4 @@
-"""Where everything lies in the buffer of eight series: the map of ``kalman.adjoint``."""
+"""The layout of the buffer of eight series in ``kalman.adjoint``."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 
-class KalmanOffsets(NamedTuple):
-    """Where in the buffer everything lies, in vectors, for n states and d channels.
+class KalmanLayout(NamedTuple):
+    """Offsets into the buffer, in vectors, for n states and d channels.
 
     Parameters A, C, Q, R, mean, cov. Per series: length, complete (flag), frozen (flag) since step ``since``, failed
     (step or -1), log_prob, growth (``before``: that of the last step) and drift. Per step: x (d,), P (n, n), K (n, d),
-    S (d, d) the inverse innovation covariance, zero for missing channels, m (n,), u (d,). Sums of a series: A, C, Q, R,
-    mean, cov, offset, left, seen, seen_sum. Flags of a step: active (t < length), moves (t < length - 1), any (a
-    channel is seen), hold, steady; channels (d,). The rest is workspace.
+    S (d, d) the inverse innovation covariance, zero for missing channels, filtered (n,) means, u (d,). Sums of a
+    series: A, C, Q, R, mean, cov, offset, left, seen, seen_sum. Flags of a step: active (t < length), moves
+    (t < length - 1), any (a channel is seen), hold, steady; channels (d,). The rest is workspace.
     """
 
     n: int
@@ -73,7 +73,7 @@ class KalmanOffsets(NamedTuple):
     sum_seen: int
     sum_states: int
     x: int
-    m: int
+    filtered: int
     u: int
     P: int
     K: int
@@ -81,10 +81,10 @@ class KalmanOffsets(NamedTuple):
     end: int
 
 
-def places_of(n: int, d: int, steps: int) -> KalmanOffsets:
-    """Return the places for blocks of at most so many steps; ``end`` is the size of the buffer in vectors."""
+def kalman_layout(n: int, d: int, steps: int) -> KalmanLayout:
+    """Return the layout for series of at most so many steps; ``end`` is the size of the buffer in vectors."""
     sizes = {
-        **dict.fromkeys(KalmanOffsets._fields[2:-1], 1),
+        **dict.fromkeys(KalmanLayout._fields[2:-1], 1),
         **dict.fromkeys(("channels", "sum_offset"), d),
         **dict.fromkeys(("r", "q", "state", "mean", "sum_mean", "sum_states"), n),
         **dict.fromkeys(("A", "Q", "cov", "N", "Lambda", "smoothed", "term_a", "w1", "w2", "w3"), n * n),
@@ -93,11 +93,11 @@ def places_of(n: int, d: int, steps: int) -> KalmanOffsets:
         **dict.fromkeys(("R", "seen_r", "small", "small2", "term_r", "sum_r"), d * d),
         "pivots": max(n, d),
         "x": steps * d,
-        "m": steps * n,
+        "filtered": steps * n,
         "u": steps * d,
         "P": steps * n * n,
         "K": steps * n * d,
         "S": steps * d * d,
     }
-    starts = np.concatenate([[0], np.cumsum([sizes[name] for name in KalmanOffsets._fields[2:-1]])])
-    return KalmanOffsets(n, d, *starts.tolist())
+    starts = np.concatenate([[0], np.cumsum([sizes[name] for name in KalmanLayout._fields[2:-1]])])
+    return KalmanLayout(n, d, *starts.tolist())

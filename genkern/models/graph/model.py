@@ -1,4 +1,4 @@
-"""Directed acyclic graphs of named nodes, and rows of observed nodes: what networks share."""
+"""Directed acyclic graphs of named nodes, and rows of observed nodes, for all networks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Graph(NamedTuple):
     parents : for each node the indices of its parents, in the order of the axes of its table
     sizes : for each node the number of its states, or the dimension of its vector
     order : the nodes, parents before children
-    observed : the nodes that objects show, in the order of their columns
+    observed : the observed nodes, in the order of the columns of objects
     """
 
     names: tuple[Node, ...]

@@ -1,0 +1,188 @@
+"""What all transformers share: how they fit and transform, the widths of tables, names of features, and tags."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from genkern.validation import refuse_unused, remember_width
+
+SYMBOLS = {"two_d_array": False, "categorical": True, "string": True}  # tags; of tables, only those of integer codes
+PASSED = {"two_d_array": all, "sparse": all, "categorical": all, "string": all, "allow_nan": all, "positive_only": any}
+
+
+class Transformer(TransformerMixin, BaseEstimator, ABC):
+    """A transformer of lists of objects: a class gives ``_transform`` and, where it has them, the other hooks.
+
+    By convention, NaN may mean missing where a parameter ``estimator`` takes it, labels are required for a model
+    ``per_class``, and a parameter ``embedding`` takes what the transformer takes.
+    """
+
+    _fitted: ClassVar[str] = "model_"  # the attribute that a fit sets last
+    _inputs: ClassVar[dict[str, bool]] = {}  # tags of the input
+    _of_floats: ClassVar[bool] = False  # whether the result is an array of floats, whatever the input
+    _refuses_y: ClassVar[bool] = True  # whether fit, which has no use for y, refuses one that cannot be labels
+
+    # --- what a class gives
+
+    def _fit(self, X: Any, y: Any) -> Any:
+        """Learn from the training objects; return what ``transform`` gives for them if it is known then, else None."""
+
+    def _encode(self, X: Any) -> Any:
+        """Return objects as ``_transform`` takes them, once it is fitted."""
+        return X
+
+    @abstractmethod
+    def _transform(self, X: Any) -> Any:
+        """Return encoded objects, transformed."""
+
+    def _names_out(self, given: Any) -> Any:
+        """Return the names of the features, which may depend on given names of channels; not there, no names."""
+
+    def _width(self) -> int:
+        """Return the number of features; for those who know it without spelling all names."""
+        return len(self.get_feature_names_out())
+
+    def _inner(self) -> list[Any] | None:
+        """Return the embeddings inside, all of which take the same objects; None if it is none of embeddings."""
+        return [self.embedding] if hasattr(self, "embedding") else None
+
+    def _takes(self) -> dict[str, bool]:
+        """Return tags of the input."""
+        return {"allow_nan": takes_nan(self.estimator)} if hasattr(self, "estimator") else {}
+
+    def _needs_labels(self) -> bool:
+        """Say whether fit requires y."""
+        required = [get_tags(part).target_tags.required for part in self._inner() or ()]
+        return bool(getattr(self, "per_class", False)) or any(required)
+
+    # --- what follows
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn what is to be known for ``transform``.
+
+        Parameters
+        ----------
+        X : list of n objects
+        y : array-like of shape (n,), optional
+            Labels, for those who use them.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(self._begin(X, y), y)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Fit, and return the same objects, transformed.
+
+        Parameters
+        ----------
+        X : list of n objects
+        y : array-like of shape (n,), optional
+            Labels, for those who use them.
+
+        Returns
+        -------
+        transformed : array, sparse matrix or list
+            One row or entry per object.
+        """
+        found = self._fit(self._begin(X, y), y)
+        return self.transform(X) if found is None else found
+
+    def transform(self, X: Any) -> Any:
+        """Return objects, transformed.
+
+        Parameters
+        ----------
+        X : list of n objects
+
+        Returns
+        -------
+        transformed : array, sparse matrix or list
+            One row or entry per object.
+        """
+        return self._transform(self._ready(X))
+
+    @available_if(lambda self: type(self)._names_out is not Transformer._names_out)
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the features, or of the channels of series.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            Names of what comes in, for those who pass them on.
+
+        Returns
+        -------
+        names : ndarray of shape (n_features_out_,) of str
+        """
+        check_is_fitted(self, self._fitted)
+        return np.asarray(self._names_out(input_features), dtype=object)
+
+    @property
+    def n_features_out_(self) -> int:
+        """The number of features, or of the channels of series."""
+        check_is_fitted(self, self._fitted)
+        return self._width()
+
+    def _begin(self, X: Any, y: Any) -> Any:
+        """Return the checked input of a fit, which remembers the width of a table."""
+        checked = self._checked(X, reset=True)
+        if self._refuses_y:
+            refuse_unused(y, X, type(self).__name__)
+        return checked
+
+    def _ready(self, X: Any) -> Any:
+        """Return encoded objects, unless it is not fitted, or X is a table of another width."""
+        check_is_fitted(self, self._fitted)
+        return self._checked(X, reset=False)
+
+    def _checked(self, X: Any, reset: bool) -> Any:
+        """Return the input of a fit (reset), or of a fitted transformer, encoded."""
+        remember_width(self, X, reset)
+        return X if reset else self._encode(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = self._inner()
+        passed = {} if inner is None else {name: rule(_inputs_of(inner, name)) for name, rule in PASSED.items()}
+        for name, value in {**passed, **self._takes(), **self._inputs}.items():
+            setattr(tags.input_tags, name, value)
+        tags.target_tags.required = self._needs_labels()
+        if not self._of_floats:
+            tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+class TableTransformer(Transformer):
+    """A transformer of matrices of numbers, dense and, in some formats, sparse."""
+
+    _sparse: ClassVar[tuple[str, ...]] = ()
+    _refuses_y = False
+
+    def _checked(self, X: Any, reset: bool) -> Any:
+        return validate_data(self, X, reset=reset, accept_sparse=self._sparse or False, dtype=np.float64)
+
+    def _takes(self) -> dict[str, bool]:
+        return {"sparse": bool(self._sparse)}
+
+
+def takes_nan(estimator: Any) -> bool:
+    """Say whether NaN may mean missing in what an estimator, a model (always) or models of classes take."""
+    tags = getattr(estimator, "__sklearn_tags__", None)
+    return isinstance(estimator, Mapping) or tags is None or bool(tags().input_tags.allow_nan)
+
+
+def _inputs_of(parts: list[Any], name: str) -> list[bool]:
+    """Return a tag of the input of each part."""
+    return [getattr(get_tags(part).input_tags, name) for part in parts]
