@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -41,15 +42,19 @@ class Survey:
         """Count the letters of records."""
         self.file = records.source.name
         text = "".join(records.bodies)
-        points = np.frombuffer(text.encode("latin-1"), np.uint8) if _fits(text) else None
-        if points is None:
-            tally = {letter: text.count(letter) for letter in set(text)}
-        else:
-            counts = np.bincount(points, minlength=256)
+        if _fits(text):
+            counts = np.bincount(np.frombuffer(text.encode("latin-1"), np.uint8), minlength=256)
             tally = {chr(code): int(counts[code]) for code in np.flatnonzero(counts)}
+        else:
+            tally = dict(Counter(text))
+        new = set(tally) - set(self.first)
+        for k, body in enumerate(records.bodies if new else ()):
+            here = new.intersection(body)
+            self.first |= dict.fromkeys(here, _whereabouts(records, k)) if here else {}
+            new -= here
+            if not new:
+                break
         for letter, count in tally.items():
-            if letter not in self.first:
-                self.first[letter] = _whereabouts(records, next(k for k, b in enumerate(records.bodies) if letter in b))
             self.counts[letter] = self.counts.get(letter, 0) + count
         if self.bare is None:
             alone = {letter.upper() for letter in tally} <= BASES | set(GAPS)
@@ -66,7 +71,7 @@ def _fits(text: str) -> bool:
 
 
 def _whereabouts(records: Records, k: int) -> tuple[str, int, str]:
-    return records.source.name, records.line(k), records.ids[k]
+    return records.source.name, records.line(k), (records.headers[k].split(None, 1) or [""])[0]
 
 
 class Rules(NamedTuple):
@@ -106,7 +111,9 @@ def decide(survey: Survey, options: Options, kind: str | None) -> Rules:
     codes = "".join(str(letter) for letter, members in NAMED[name].ambiguities)
     codes += "" if name != "protein" else "UO"
     noted["letters that are ambiguous or unknown, kept"] = codes + codes.lower() + "?"
-    return Rules(name, True, table, noted, name == "protein" and "*" in upper)
+    noted = {rule: letters for rule, letters in noted.items() if set(letters) & set(survey.counts)}
+    lower = any(letter != letter.upper() for letter in survey.counts)
+    return Rules(name, lower, table, noted, name == "protein" and "*" in upper)
 
 
 def _named(survey: Survey, upper: dict[str, int]) -> str:
@@ -168,11 +175,13 @@ def _at(survey: Survey, letter: str, expected: str, came: str, remedy: str) -> R
 def apply(rules: Rules, records: Records) -> list[str]:
     """Return the letters of records, by the rules; what was done is noted."""
     notes, bodies = records.source.notes, records.bodies
+    if not (rules.upper or rules.table or rules.noted or rules.stops):
+        return bodies
     text = "\n".join(bodies)
     for rule, letters in rules.noted.items():
         _note(rule, [letter for letter in letters if letter in text], records, bodies)
-    if rules.upper:
-        changed = text.upper()
+    if rules.upper or rules.table:
+        changed = text.upper() if rules.upper else text
         if changed != text:
             lower = [k for k, body in enumerate(bodies) if body != body.upper()]
             notes.add("records with lower case, read as upper case", len(lower), records.place(lower[0]))
@@ -231,7 +240,14 @@ def read_letters(source: Source, options: Options, keep: bool) -> Iterator[Datas
     source.notes.facts["aligned"] = "all of one length" if aligned else "lengths differ"
     if not keep:
         return _finished(_without_spaces(RECORDS[form](source.quiet())), rules, options, source)
-    return _finished(iter(kept), rules, options, source)
+    return _finished(_given_up(kept), rules, options, source)
+
+
+def _given_up(kept: list[Records]) -> Iterator[Records]:
+    """Yield what was kept, and keep it no longer."""
+    kept.reverse()
+    while kept:
+        yield kept.pop()
 
 
 def _finished(chunks: Iterator[Records], rules: Rules, options: Options, source: Source) -> Iterator[Dataset]:

@@ -75,7 +75,9 @@ def text_objects(table: Table, plan: Any, options: Options) -> Dataset:
         bodies = ["" if not body.strip() else body for body in bodies]
     else:
         rules = plan.texts.rules(plan.kind, options)
-        exact = plan.kind == "symbols" and options.alphabet is None and not rules.upper  # white space may be a symbol
+        exact = (
+            plan.kind == "symbols" and options.alphabet is None and rules.alphabet is None
+        )  # white space may be a symbol
         bare = bodies if exact else [body.strip() for body in bodies]
         spaced = [k for k, (new, old) in enumerate(zip(bare, bodies)) if new != old]
         if spaced:

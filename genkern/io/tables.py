@@ -262,10 +262,14 @@ def _slices(frame: Any, source: Source | Memory, batch: int | None) -> Iterator[
         import narwhals
     except ImportError:
         raise needed("narwhals", "tables", "Reading tables of other libraries") from None
-    native = narwhals.from_native(frame, eager_only=True)
+    try:
+        native = narwhals.from_native(frame, eager_only=True)
+        columns = {str(name): _cells(native[name]) for name in native.columns}
+    except Exception as error:  # of many types, by library
+        came = f"columns that cannot be read ({type(error).__name__}: {quoted(error)})"
+        raise source.error(None, "a table of numbers, texts and lists", came, "Make or download it again.") from None
     if not len(native):
         raise source.error(None, "at least one row", "none", "Look at how the table was made.")
-    columns = {str(name): _cells(native[name]) for name in native.columns}
     table = Table(source, columns, list(range(1, len(native) + 1)))
     step = len(native) if batch is None else batch
     for start in range(0, len(native), step):
