@@ -47,7 +47,7 @@ PLAIN = {
     "sklearn.calibration": "_CalibratedClassifier",
     "sklearn.model_selection": (
         "GroupKFold KFold LeaveOneGroupOut LeaveOneOut LeavePGroupsOut LeavePOut ShuffleSplit StratifiedGroupKFold "
-        "StratifiedKFold StratifiedShuffleSplit GroupShuffleSplit TimeSeriesSplit"
+        "StratifiedKFold StratifiedShuffleSplit GroupShuffleSplit RepeatedKFold RepeatedStratifiedKFold TimeSeriesSplit"
     ),
 }
 
