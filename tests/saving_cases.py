@@ -17,7 +17,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, RidgeClassifierCV, SGDClassifier
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, RepeatedKFold, ShuffleSplit, StratifiedKFold
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
@@ -67,6 +67,8 @@ RECIPES: dict[str, tuple[Any, Any, Any]] = {
     "text": (recipes.text(cv=2), TEXTS, NAMES),
 }
 
+# Of later versions, where another default warns.
+MODERN = {name: False for name in LogisticRegressionCV().get_params() if name == "use_legacy_attributes"}
 FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
 BESIDE: dict[str, tuple[Any, Any, Any]] = {
     "SVC": (SVC(), TABLE, THREE),
@@ -79,7 +81,7 @@ BESIDE: dict[str, tuple[Any, Any, Any]] = {
     "OneClassSVM": (OneClassSVM(), TABLE, None),
     "LinearSVC": (LinearSVC(), TABLE, THREE),
     "LogisticRegression": (LogisticRegression(), TABLE, THREE),
-    "LogisticRegressionCV": (LogisticRegressionCV(cv=2, **{"use_legacy_attributes": False}), TABLE, THREE),
+    "LogisticRegressionCV": (LogisticRegressionCV(cv=2, **MODERN), TABLE, THREE),
     "RidgeClassifierCV": (RidgeClassifierCV(), TABLE, THREE),
     "SGDClassifier": (SGDClassifier(loss="log_loss", random_state=0), TABLE, THREE),
     "SGDClassifier, hinge": (SGDClassifier(random_state=np.random.RandomState(1)), TABLE, TWO),
@@ -102,6 +104,16 @@ BESIDE: dict[str, tuple[Any, Any, Any]] = {
         GridSearchCV(SVC(), {"C": [1, 2]}, scoring=["accuracy", "f1_macro"], refit="accuracy", cv=2),
         TABLE,
         THREE,
+    ),
+    "GridSearchCV, given folds": (
+        GridSearchCV(SVC(), [{"C": [1.0]}, {"gamma": [1, "scale"]}], cv=[(np.arange(20), np.arange(20, 30))]),
+        TABLE,
+        TWO,
+    ),
+    "GridSearchCV, repeated folds": (
+        GridSearchCV(SVC(), {"C": np.logspace(0, 1, 2)}, cv=RepeatedKFold(n_splits=2, n_repeats=2, random_state=0)),
+        TABLE,
+        TWO,
     ),
     "RandomizedSearchCV": (
         RandomizedSearchCV(LogisticRegression(), {"C": [0.1, 1]}, n_iter=1, scoring="neg_log_loss", cv=ShuffleSplit(2)),

@@ -56,7 +56,7 @@ def _check_svm(svm: Any) -> None:
         fits = _is_array(value, np.float64, (0,)) or _is_array(value, np.float64, (pairs if classifier else 1,))
         _require(fits, svm, f"{name!r} has another shape")
     _require(len(svm._probA) == len(svm._probB) or not classifier, svm, "'_probA' and '_probB' differ")
-    _require(type(svm._gamma) in (float, np.float64), svm, "'_gamma' must be a number")
+    _require(isinstance(svm._gamma, int | float | np.number), svm, "'_gamma' must be a number")
     _require(type(svm._sparse) is bool, svm, "'_sparse' must be a bool")
     precomputed = svm.kernel == "precomputed" or callable(svm.kernel)
     if svm._sparse:
@@ -166,7 +166,7 @@ CHECKS: dict[str, Check] = {
 # --- attributes that are not in files, as they follow from others
 
 DERIVED: dict[str, tuple[str, ...]] = {
-    "BaseSearchCV": ("scorer_",),
+    "BaseSearchCV": ("scorer_", "_checked_cv_orig"),
     "CountVectorizer": ("_stop_words_id",),  # an address
     "BaseSGD": ("_loss_function_", "loss_function_"),
     "IsotonicRegression": ("f_",),

@@ -16,7 +16,8 @@ MOST_JOBS = 256
 
 def fields_of(estimator: Any) -> dict[str, Any]:
     """Return the parameters of an estimator, and then its fitted attributes, by name."""
-    params = {name: getattr(estimator, name) for name in _parameter_names(type(estimator))}
+    hidden = getattr(estimator, "cvargs", {})  # where repeated folds keep theirs
+    params = {name: getattr(estimator, name, hidden.get(name)) for name in _parameter_names(type(estimator))}
     if params.get("memory") is not None:
         raise RefusedError(
             f"memory={params['memory']!r} of a {type(estimator).__name__} is a folder of pickles, which must not be "
