@@ -295,6 +295,9 @@ def test_groups_reach_the_recipes_own_choices():
     assert isinstance(fitted.cv, StratifiedGroupKFold)
     assert fitted.n_splits_ == 3
     assert isinstance(race.fit_candidate(search, X, y, None)[-1].cv, int)
+    one_group_each = np.where(y == 0, "all of class 0", groups.astype(str))  # which no folds can do justice
+    assert isinstance(race.fit_candidate(search, X, y, one_group_each)[-1].cv, int)
+    assert race.fit_candidate(ridge, X, y, np.zeros(24))[-1].cv_decision_.shape == (24,)
 
 
 def test_own_folds():
