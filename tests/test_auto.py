@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
@@ -16,6 +17,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
     cross_val_predict,
     cross_val_score,
+    cross_validate,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -295,6 +297,27 @@ def test_groups_reach_the_recipes_own_choices():
     assert isinstance(fitted.cv, StratifiedGroupKFold)
     assert fitted.n_splits_ == 3
     assert isinstance(race.fit_candidate(search, X, y, None)[-1].cv, int)
+    one_group_each = np.where(y == 0, "all of class 0", groups.astype(str))  # which no folds can do justice
+    assert isinstance(race.fit_candidate(search, X, y, one_group_each)[-1].cv, int)
+    assert race.fit_candidate(ridge, X, y, np.zeros(24))[-1].cv_decision_.shape == (24,)
+
+
+def test_groups_are_routed():
+    rng = np.random.default_rng(0)
+    groups, y = np.repeat(np.arange(8), 4), np.tile([0, 1], 16)
+    X = np.array(["".join(rng.choice(list("ab"), 9, p=[0.3 + 0.4 * c, 0.7 - 0.4 * c])) for c in y], dtype=object)
+    tried = {
+        "symbols": recipes.symbols("ab", n_lags=1, n_gaps=1),
+        "plug_in": PlugInClassifier(CategoricalEstimator("ab")),
+    }
+    with config_context(enable_metadata_routing=True):
+        auto = AutoClassifier(candidates=tried, cv=2).set_fit_request(groups=True)
+        found = cross_validate(auto, X, y, cv=GroupKFold(2), params={"groups": groups}, return_estimator=True)
+    for fitted, held_out in zip(found["estimator"], GroupKFold(2).split(X, y, groups)):
+        assert names(fitted, "done") == ["symbols", "plug_in"]
+        own = groups[held_out[0]]
+        first = fitted.cv_index_[: len(own) // 2]
+        assert not set(own[first]) & set(own[np.setdiff1d(np.arange(len(own)), first)])
 
 
 def test_own_folds():

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, train_test_split
 from sklearn.pipeline import Pipeline
@@ -113,7 +114,8 @@ def fit_candidate(estimator: Any, X: Any, labels: NDArray[Any], groups: Any) -> 
         last.set_params(cv=StratifiedGroupKFold(min(last.cv, count)))
     elif "groups" not in inspect.signature(last.fit).parameters or len(np.unique(groups)) < 2:
         return made.fit(X, labels)
-    return made.fit(X, labels, **{f"{prefix}groups": groups})
+    with config_context(enable_metadata_routing=False):  # groups go to the last step by its name
+        return made.fit(X, labels, **{f"{prefix}groups": groups})
 
 
 def members(codes: Ints, groups: Any) -> Ints:
