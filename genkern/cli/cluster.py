@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from genkern.cli.options import common, files, kernel_option, learning, names, read_data, reading
-from genkern.cli.output import answer, check_writable, csv_rows, table
+from genkern.cli.output import answer, csv_rows, table
+from genkern.data.whole_files import check_place
 
 
 @click.command("cluster")
@@ -35,7 +36,7 @@ def cluster_command(
     Labels take no part; where there are any, they are set beside the clusters.
     """
     if output is not None:
-        check_writable(output)
+        check_place(output, "genkern")
     data = read_data(files, options)
     import numpy as np
     from sklearn.metrics import adjusted_rand_score

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from genkern.cli.options import common, files, read_data, reading
-from genkern.cli.output import answer, check_writable
+from genkern.cli.output import answer
+from genkern.data.whole_files import check_place
 
 
 @click.command("convert")
@@ -21,7 +22,7 @@ def convert_command(
     files: tuple[str, ...], output: Path, to: str | None, as_json: bool, quiet: bool, **options: Any
 ) -> None:
     """Write the objects of a file, with ids, labels and groups, in another format."""
-    check_writable(output)
+    check_place(output, "genkern")
     data = read_data(files, options)
     from genkern.io import write
 

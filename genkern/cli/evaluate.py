@@ -9,7 +9,8 @@ import click
 
 from genkern.cli.learners import make_recipe, recipe_option
 from genkern.cli.options import common, files, labelled, learning, names, read_data, reading
-from genkern.cli.output import answer, check_writable, csv_rows
+from genkern.cli.output import answer, csv_rows
+from genkern.data.whole_files import check_place
 
 
 @click.command("evaluate")
@@ -41,7 +42,7 @@ def evaluate_command(
     cross-validation. With --group, groups are never parted.
     """
     if output is not None:
-        check_writable(output)
+        check_place(output, "genkern")
     data = labelled(read_data(files, options), files)
     from genkern.evaluation import evaluate
 

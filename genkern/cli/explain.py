@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from genkern.cli.options import common, files, names, read_data, reading
-from genkern.cli.output import answer, check_writable, csv_rows, written
+from genkern.cli.output import answer, csv_rows
+from genkern.data.whole_files import check_place, whole_file
 
 SHOWN = 3  # objects, where none is named
 
@@ -36,7 +37,7 @@ def explain_command(
 ) -> None:
     """Say what a saved MODEL saw in objects: contributions of features and of positions to the decision."""
     if output is not None and output.suffix not in (".png", ".svg", ".pdf", ".csv"):
-        raise click.UsageError(f"{check_writable(output)}: the name must end in .png, .svg, .pdf or .csv.")
+        raise click.UsageError(f"{check_place(output, 'genkern')}: the name must end in .png, .svg, .pdf or .csv.")
     from genkern import explain, load, plots
 
     classifier, data = load(model), read_data(files, options)
@@ -60,7 +61,7 @@ def explain_command(
                     write([name, each.label, part, key, repr(float(value))] for key, value in zip(keys, values))
     elif output is not None:
         ax = plots.explanation(next(iter(found.values())))
-        with written(output, binary=True) as stream:
+        with whole_file(output, "genkern") as stream:
             ax.figure.savefig(stream, format=output.suffix[1:], dpi=150, bbox_inches="tight")
     result = {name: _as_dict(each) for name, each in found.items()}
     answer(result, "\n\n".join(f"{name}: {each}" for name, each in found.items()), as_json)

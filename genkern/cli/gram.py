@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from genkern.cli.options import common, files, kernel_option, learning, names, read_data, reading
-from genkern.cli.output import answer, check_writable, csv_rows, written
+from genkern.cli.output import answer, csv_rows
+from genkern.data.whole_files import check_place, whole_file
 
 
 @click.command("gram")
@@ -32,7 +33,7 @@ def gram_command(
 
     .npy holds the matrix, .npz also ids and labels, .csv a column per object.
     """
-    check_writable(output)
+    check_place(output, "genkern")
     if output.suffix not in (".npy", ".npz", ".csv"):
         raise click.UsageError(f"{output}: the name must end in .npy, .npz or .csv.")
     data = read_data(files, options)
@@ -45,7 +46,7 @@ def gram_command(
         with csv_rows(output, ["id", *names(data)]) as write:
             write([name, *map(repr, row.tolist())] for name, row in zip(names(data), K))
     else:
-        with written(output, binary=True) as stream:
+        with whole_file(output, "genkern") as stream:
             if output.suffix == ".npy":
                 np.save(stream, K, allow_pickle=False)
             else:

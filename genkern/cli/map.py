@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from genkern.cli.options import common, files, kernel_option, learning, names, read_data, reading
-from genkern.cli.output import answer, check_writable, csv_rows, written
+from genkern.cli.output import answer, csv_rows
+from genkern.data.whole_files import check_place, whole_file
 
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -35,7 +36,7 @@ def map_command(
     **options: Any,
 ) -> None:
     """Draw the objects of a file in the plane, similar ones near each other; no label takes part in that."""
-    check_writable(output)
+    check_place(output, "genkern")
     if output.suffix not in (*PICTURES, ".csv"):
         raise click.UsageError(f"{output}: the name must end in .png, .svg, .pdf or .csv.")
     from genkern import plots
@@ -52,7 +53,7 @@ def map_command(
             write([i, label, *map(repr, row.tolist())] for i, label, row in zip(names(data), labels, places))
     else:
         ax = plots.object_map(places, data.y, axes=axes, title=f"{len(places)} objects")
-        with written(output, binary=True) as stream:
+        with whole_file(output, "genkern") as stream:
             ax.figure.savefig(stream, format=output.suffix[1:], dpi=150, bbox_inches="tight")
     result = {"objects": len(places), "method": method, "axes": axes, "output": str(output)}
     answer(result, f"{len(places)} objects drawn in {output}", as_json)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import json
 import math
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import click
+
+from genkern.data.whole_files import whole_file
 
 
 def answer(result: Any, text: str, as_json: bool) -> None:
@@ -33,51 +34,23 @@ def table(rows: Iterable[Sequence[Any]], head: Sequence[str]) -> str:
 
 
 @contextlib.contextmanager
-def written(path: Path, binary: bool = False) -> Iterator[IO[Any]]:
-    """Open a file beside its place, and move it there when it is complete; nothing is left of one that is not."""
-    target = path.resolve()
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=check_writable(path).parent)
-    try:
-        opened: IO[Any] = os.fdopen(handle, "wb") if binary else os.fdopen(handle, "w", encoding="utf-8", newline="")
-        with opened as stream:
-            yield stream
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        if isinstance(error, OSError) and error.filename is None:  # a full disk names no file
-            raise OSError(error.errno, error.strerror, str(path)) from error
-        raise
+def text_file(path: Path) -> Iterator[IO[str]]:
+    """Open a text file that is whole or not there."""
+    with whole_file(path, "genkern") as raw:
+        stream = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=True)
+        yield stream
+        stream.flush()
+        stream.detach()
 
 
 @contextlib.contextmanager
 def csv_rows(path: Path | None, head: Sequence[str]) -> Iterator[Callable[[Iterable[Iterable[Any]]], None]]:
     """Yield a function that writes rows of a CSV file, or to standard output."""
     standard: Any = contextlib.nullcontext(sys.stdout)
-    with standard if path is None else written(path) as stream:
+    with standard if path is None else text_file(path) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(head)
         yield writer.writerows
-
-
-def check_writable(path: Path) -> Path:
-    """Return a path at which a file can be made, so that this is known before the work, not after it."""
-    target = path.resolve()
-    if target.is_dir():
-        raise click.UsageError(f"{path} is a folder; name a file in it.")
-    if not target.parent.is_dir():
-        raise click.UsageError(f"the folder {target.parent} does not exist; make it, or name another.")
-    if not os.access(target.parent, os.W_OK | os.X_OK):
-        raise PermissionError(13, "no permission to write there; name another folder", str(path))
-    return target
-
-
-def _umask() -> int:
-    """Return the mask of the process, which can only be read by setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
 
 
 def _is_number(text: str) -> bool:

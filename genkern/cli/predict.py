@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from genkern.cli.options import common, files, names, paths, reading, reading_settings
-from genkern.cli.output import answer, check_writable, csv_rows
+from genkern.cli.output import answer, csv_rows
+from genkern.data.whole_files import check_place
 from genkern.progress import Progress
 
 
@@ -34,7 +35,7 @@ def predict_command(
     the error is told.
     """
     if output is not None:
-        check_writable(output)
+        check_place(output, "genkern")
     from genkern import load
     from genkern.io import stream
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from genkern.cli.options import common
-from genkern.cli.output import answer, table, written
+from genkern.cli.output import answer, table, text_file
 from genkern.papers import EXPERIMENTS
 
 
@@ -44,6 +44,6 @@ def reproduce_command(
         module = importlib.import_module(f"genkern.papers.{name}")
         reports.append(module.run(quick=quick, folder=data, verbose=not options["quiet"]))
         if output is not None:
-            with written(output / f"{name}.md") as stream:
+            with text_file(output / f"{name}.md") as stream:
                 stream.write(reports[-1].markdown())
     answer([report.as_dict() for report in reports], "\n\n".join(report.markdown() for report in reports), as_json)

@@ -11,7 +11,8 @@ import click
 
 from genkern.cli.learners import make_recipe, recipe_option
 from genkern.cli.options import common, files, labelled, learning, read_data, reading
-from genkern.cli.output import answer, check_writable
+from genkern.cli.output import answer
+from genkern.data.whole_files import check_place
 from genkern.progress import spell_seconds
 
 
@@ -38,7 +39,7 @@ def train_command(
 
     With --recipe auto, Ctrl-C ends the search and keeps the best recipe so far.
     """
-    check_writable(output)
+    check_place(output, "genkern")
     data = labelled(read_data(files, options), files)
     from genkern import save
     from genkern.evaluation.cross_validation import group_arguments

@@ -8,15 +8,14 @@ import gzip
 import io
 import json
 import lzma
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
 
+from genkern.data.whole_files import whole_file
 from genkern.io.dataset import Dataset
 from genkern.io.files import SUFFIXES, needed
 from genkern.io.options import STRINGS
@@ -64,29 +63,9 @@ def write(dataset: Dataset, path: Any, format: str | None = None) -> None:
         )
     if not len(dataset) or dataset.kind not in COLUMN:
         raise ValueError(f"write: expected objects of a known kind. Got {dataset!r}, kind={dataset.kind!r}; say kind=.")
-    pieces = WRITERS[form](dataset)
-    _write_whole(target, pieces, packed)
-
-
-def _write_whole(target: Path, pieces: Iterator[bytes], packed: str) -> None:
-    """Write a file beside the target and rename it."""
-    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as raw:
-        try:
-            with _packer(raw, packed) as file:
-                for piece in pieces:
-                    file.write(piece)
-            raw.flush()
-            os.chmod(raw.name, 0o666 & ~_umask())
-            os.replace(raw.name, target)
-        except BaseException:
-            os.unlink(raw.name)
-            raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    with whole_file(target, "write") as raw, _packer(raw, packed) as file:
+        for piece in WRITERS[form](dataset):
+            file.write(piece)
 
 
 def _packer(raw: Any, packed: str) -> Any:

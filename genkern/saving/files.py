@@ -13,14 +13,11 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import shutil
 import stat
 import struct
-import tempfile
 import warnings
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -30,6 +27,7 @@ from genkern.data.coding import Alphabet
 from genkern.data.digests import make_key
 from genkern.data.representations import Representations
 from genkern.data.serialize import RefusedError, UnreadableError, dumps, loads
+from genkern.data.whole_files import whole_file
 from genkern.models.value import Value
 from genkern.saving.codec import Objects
 from genkern.saving.registry import name_of
@@ -116,7 +114,8 @@ def save(estimator: Any, path: Any, *, summary: dict[str, Any] | None = None) ->
         "checksum": make_key(payload),
     }
     description = _dumped(about, "summary")
-    _write(Path(path), PREFIX.pack(MAGIC, FORMAT, len(description)) + description + payload)
+    with whole_file(path, "genkern.save") as stream:
+        stream.write(PREFIX.pack(MAGIC, FORMAT, len(description)) + description + payload)
 
 
 def load(path: Any) -> Any:
@@ -285,29 +284,3 @@ def _open(path: Any, whole: bool = True) -> tuple[Any, Any]:
         except UnreadableError as error:
             raise ModelFileError(path, f"of its description, {error}") from error
         return about, stream.read() if whole else status.st_size
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file beside its place, in a folder that is private, and rename it."""
-    target = Path(os.path.realpath(path))  # the file that a link stands for
-    if target.is_dir():
-        raise IsADirectoryError(f"genkern.save: {path} is a folder; name a file in it.")
-    try:
-        folder = tempfile.mkdtemp(prefix=f".{target.name[:50]}.", dir=target.parent)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"genkern.save: the folder {target.parent} does not exist; make it first.") from None
-    try:
-        beside = Path(folder) / "new"
-        with open(beside, "xb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if target.exists():
-            shutil.copymode(target, beside)
-        os.replace(beside, target)
-    except OSError as error:
-        left = "the file that was there is as it was" if target.exists() else "no file was made"
-        reason = f"genkern.save: {path} cannot be written ({error.strerror}); {left}. Make room, or give another path."
-        raise OSError(error.errno, reason) from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
