@@ -1,8 +1,11 @@
 """The public names, listed once: imported on first use at run time, and read by type checkers."""
 
 from . import datasets as datasets
+from . import evaluation as evaluation
+from . import io as io
 from . import plots as plots
 from . import recipes as recipes
+from . import saving as saving
 from .affinities import Expected as Expected
 from .affinities import Jeffreys as Jeffreys
 from .affinities import Power as Power
@@ -13,6 +16,8 @@ from .data.objects import check_objects as check_objects
 from .data.objects import from_concatenated as from_concatenated
 from .data.representations import Representations as Representations
 from .data.store import Store as Store
+from .evaluation import evaluate as evaluate
+from .evaluation import two_sample_test as two_sample_test
 from .explanation.explain import Explanation as Explanation
 from .explanation.explain import explain as explain
 from .features.characteristic import CharacteristicFeatures as CharacteristicFeatures
@@ -30,6 +35,8 @@ from .features.proposal import ProposalFeatures as ProposalFeatures
 from .features.spectrum import Spectrum as Spectrum
 from .features.state_space import StateSpace as StateSpace
 from .features.top import TopScore as TopScore
+from .io.dataset import Dataset as Dataset
+from .io.read import read as read
 from .kernels import RBF as RBF
 from .kernels import Diffusion as Diffusion
 from .kernels import EmpiricalMean as EmpiricalMean
@@ -53,6 +60,7 @@ from .learn import KernelRidgeClassifierCV as KernelRidgeClassifierCV
 from .learn import KernelSVMClassifierCV as KernelSVMClassifierCV
 from .learn import PlugInClassifier as PlugInClassifier
 from .learn import equal_error_rate as equal_error_rate
+from .learn import expected_calibration_error as expected_calibration_error
 from .learn import roc50_score as roc50_score
 from .learn import roc_points as roc_points
 from .models.base import Statistics as Statistics
@@ -122,6 +130,9 @@ from .preprocess.turns import Turns as Turns
 from .preprocess.unit_trace import UnitTrace as UnitTrace
 from .preprocess.views import Views as Views
 from .preprocess.windows import Windows as Windows
+from .recipes.auto import AutoClassifier as AutoClassifier
+from .saving.files import load as load
+from .saving.files import save as save
 
 __version__: str
 __all__: list[str]

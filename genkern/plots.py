@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import eigh
 
 from genkern.data.objects import kind_of
 from genkern.explanation.explain import Explanation
+from genkern.kernels.components import principal_components
 from genkern.validation import Floats, check_array, check_int
 
 # Paul Tol's "muted" scheme: nine colours that stay apart for colour-blind readers. Shapes repeat with
@@ -106,17 +106,57 @@ def kernel_pca_map(K: ArrayLike, y: ArrayLike, ax: Any = None, title: str | None
     as a kernel eigenvalue problem.
     """
     gram, labels = _check_gram(K, y, "kernel_pca_map")
+    places, shares = principal_components(gram, 2)
+    axes = (f"first component ({shares[0]:.0%} of the variance)", f"second component ({shares[1]:.0%})")
+    return object_map(places, labels, ax, "Kernel PCA map" if title is None else title, axes)
+
+
+def object_map(
+    places: ArrayLike,
+    y: ArrayLike | None = None,
+    ax: Any = None,
+    title: str | None = None,
+    axes: tuple[str, str] | None = None,
+) -> Any:
+    """Draw objects at places in the plane, one colour and shape per class.
+
+    Parameters
+    ----------
+    places : array-like of shape (n, 2)
+        The places.
+    y : array-like of shape (n,), optional
+        Classes; without them all objects look alike.
+    ax : matplotlib Axes, optional
+        Where to draw; the default is a new figure.
+    title : str, optional
+        Title of the axes.
+    axes : tuple of str, optional
+        Names of the two axes.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes drawn on.
+    """
+    points = check_array(places, "places", "object_map", ndim=2)
+    labels = np.zeros(len(points), dtype=int) if y is None else np.asarray(y)
+    if points.shape[1] != 2 or labels.shape != points.shape[:1]:
+        raise ValueError(
+            f"object_map: expected places of shape (n, 2) and n labels. Got shapes {points.shape} and {labels.shape}."
+        )
     ax = _axes(ax)
-    places, shares = _principal_components(gram)
     for label, style in zip(np.unique(labels), _styles()):
         mine = labels == label
-        ax.scatter(*places[mine].T, s=22, linewidths=0.3, edgecolors="white", alpha=0.85, label=str(label), **style)
-    ax.set_xlabel(f"first component ({shares[0]:.0%} of the variance)")
-    ax.set_ylabel(f"second component ({shares[1]:.0%})")
-    ax.legend(title="class", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.2)
+        ax.scatter(*points[mine].T, s=22, linewidths=0.3, edgecolors="white", alpha=0.85, label=str(label), **style)
+    if axes is not None:
+        ax.set_xlabel(axes[0])
+        ax.set_ylabel(axes[1])
+    if y is not None:
+        ax.legend(title="class", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.2)
     ax.spines[["top", "right"]].set_visible(False)
     ax.locator_params(nbins=5)
-    ax.set_title("Kernel PCA map" if title is None else title)
+    if title is not None:
+        ax.set_title(title)
     return ax
 
 
@@ -269,19 +309,6 @@ def _limits(gram: Floats) -> tuple[float, float]:
     off_diagonal = np.abs(gram[~np.eye(len(gram), dtype=bool)])
     high = float(np.percentile(off_diagonal, 99)) or float(np.abs(gram).max()) or 1.0
     return (0.0 if gram.min() >= 0 else -high), high
-
-
-def _principal_components(gram: Floats) -> tuple[Floats, Floats]:
-    """Return coordinates (n, 2) on the first two components and their shares of the variance."""
-    centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
-    n = len(gram)
-    values, vectors = eigh(centred, subset_by_index=(n - 2, n - 1))
-    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    # An eigenvector's sign is arbitrary: fix it, so that the same matrix always gives the same picture.
-    vectors = vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), [0, 1]])
-    total = float(np.trace(centred))
-    shares = values / total if total > 0 else np.zeros(2)
-    return vectors * np.sqrt(values), shares
 
 
 def _styles() -> Iterator[dict[str, str]]:

@@ -133,7 +133,7 @@ def test_subset_keeps_the_shares_of_the_classes() -> None:
     for label in data.classes:
         assert abs((part.y == label).mean() - (data.y == label).mean()) < 0.01
     assert abs(len(part.X) - 300) <= len(data.classes)
-    assert demo.subset(part, 10_000).names == part.names
+    assert demo.subset(part, 10_000).ids == part.ids
 
 
 @pytest.mark.slow

@@ -16,11 +16,11 @@ from genkern.models.hmm.model import HMM
 
 def test_splice_junctions() -> None:
     data = load_splice_junctions()
-    assert len(data.X) == len(data.y) == len(data.names) == 3186
+    assert len(data.X) == len(data.y) == len(data.ids) == 3186
     assert {len(window) for window in data.X} == {60}
     assert set("".join(data.X)) == set("ACGT")
     assert dict(zip(*np.unique(data.y, return_counts=True))) == {"EI": 767, "IE": 765, "N": 1654}
-    assert data.names[0] == "splice0001"
+    assert data.ids[0] == "splice0001"
     assert data.split is None
     # The dinucleotides that define a junction: introns begin with GT and end with AG.
     after = np.array([window[30:32] for window in data.X])
@@ -60,7 +60,7 @@ def test_dataset_unpacks_and_takes() -> None:
     part = data.take([5, 0])
     assert [X[5], X[0]] == part.X
     assert list(part.y) == ["hurry", "linger"]
-    assert part.names == ["hurry003", "linger001"]
+    assert part.ids == ["hurry003", "linger001"]
     assert list(data.classes) == ["hurry", "linger"]
 
 
@@ -71,7 +71,7 @@ def test_dataset_refuses_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match="'which' parameter"):
         load_japanese_vowels().part("validation")
     with pytest.raises(ValueError, match="'y': 1"):
-        Dataset(["a", "b"], np.array([0]), "x", ["1", "2"], "")
+        Dataset(["a", "b"], np.array([0]), ["1", "2"])
 
 
 def log_prob(model: HMM, codes: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ import genkern
 from genkern import (
     RBF,
     AlignedGram,
+    AutoClassifier,
     BayesNetEstimator,
     BernoulliEstimator,
     BlockNormalizer,
@@ -220,6 +221,19 @@ CASES = {
         lambda: EqualErrorClassifier(PlugInClassifier(hmm()), cv=3),
         finish=lambda classifier: classifier,
         grid={"estimator__priors": ["uniform", "empirical"]},
+    ),
+    "AutoClassifier": Case(
+        lambda: AutoClassifier("series", candidates={"plug_in": PlugInClassifier(GaussianEstimator())}, cv=2),
+        SERIES,
+        lambda classifier: classifier,
+        {"random_state": [0, 1]},
+        expected={"check_classifiers_train": LISTS},
+    ),
+    "AutoClassifier of symbols": Case(
+        lambda: AutoClassifier(candidates=["plug_in", "spectrum_svm"], cv=2),
+        SYMBOLS,
+        lambda classifier: classifier,
+        {"candidates": [["plug_in"], ["spectrum_svm"]]},
     ),
     "KernelLogisticRegression": Case(
         KernelLogisticRegression,
@@ -515,6 +529,7 @@ BEYOND = {  # where scikit-learn's checks of tables do not apply, and why
     ),
     **dict.fromkeys(
         (
+            "AutoClassifier of symbols",
             "EqualErrorClassifier of HMMs",
             "KernelLogisticRegression of products",
             "KernelRidgeClassifierCV of products",

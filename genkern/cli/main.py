@@ -1,13 +1,84 @@
-"""The command line. Heavy imports happen only after the arguments are understood."""
+"""The command line: one table of commands, each imported when it is called, and what becomes of errors.
+
+Exit codes: 0 done, 1 a defect of the program, 2 wrong usage, 3 bad data (or a file that cannot be read or written), 130
+interrupted. Errors are one paragraph with the remedy; ``--debug`` shows the traceback.
+"""
 
 from __future__ import annotations
 
-import argparse
-import tempfile
+import importlib
+import os
+import sys
+import warnings
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
+
+import click
 
 from genkern import __version__
+
+DEFECT, USAGE, DATA, INTERRUPTED = 1, 2, 3, 130
+
+# The module genkern.cli.<name> has a function of that name; the texts are here so that --help imports none of them.
+COMMANDS = {
+    "info": "Say what a file holds, and what was done in reading it.",
+    "evaluate": "Cross-validate recipes side by side, with intervals and paired tests.",
+    "train": "Train a classifier and save it as one file.",
+    "predict": "Classify the objects of a file by a saved model, in constant memory.",
+    "explain": "Say what a saved model saw in an object, and where.",
+    "map": "Draw the objects of a file in the plane.",
+    "cluster": "Group the objects of a file.",
+    "gram": "Save the kernel values between all objects of a file.",
+    "compare": "Test whether two files come from the same law.",
+    "convert": "Write a file in another format.",
+    "demo": "Compare classifiers on the two embedded data sets and draw a picture.",
+    "reproduce": "Run the experiments of the papers.",
+    "bench": "Measure how fast this machine is.",
+    "warmup": "Compile now what would be compiled on first use.",
+    "doctor": "Show versions, threads, caches, optional parts and CPU features.",
+}
+
+
+class Commands(click.Group):
+    """Commands that are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, of which the help page of all knows the text only."""
+        if cmd_name not in COMMANDS:
+            return None
+        if ctx.resilient_parsing and not ctx.args:  # completion of names
+            return click.Command(cmd_name, short_help=COMMANDS[cmd_name])
+        command: click.Command = getattr(importlib.import_module(f"genkern.cli.{cmd_name}"), f"{cmd_name}_command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Name the nearest command where there is none of that name."""
+        if args[0] not in COMMANDS:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else " See genkern --help."
+            ctx.fail(f"No such command {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
+@click.version_option(__version__, prog_name="genkern", message="%(prog)s %(version)s")
+def genkern() -> None:
+    """Kernels and feature maps from generative models: from a file to an answer.
+
+    A file holds sequences (FASTA, FASTQ, Stockholm), series (.ts, .arff, tables), documents, point sets or arrays; see
+    "genkern info FILE". Completion: eval "$(_GENKERN_COMPLETE=bash_source genkern)", or zsh_source, fish_source.
+    """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -18,52 +89,57 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv : sequence of str, optional
         Arguments; the default is those of the process.
     """
-    options = parser().parse_args(argv)
-    try:  # that there is no place for the picture should be known before the work, not after it
-        options.output.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=options.output):
-            pass
-    except OSError as error:
-        parser().error(f"argument --output: cannot write to {options.output}: {error.strerror}; name another folder")
-    from genkern.cli import demo
-
-    demo.run(output=options.output, fast=options.fast, n_jobs=options.jobs)
-    return 0
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    top = argparse.ArgumentParser(
-        prog="genkern", description="Kernels and feature maps from generative models of sequences and series."
-    )
-    top.add_argument("--version", action="version", version=f"genkern {__version__}")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    shown = commands.add_parser(
-        "demo",
-        help="compare classifiers on the two embedded data sets and draw a picture",
-        description="Cross-validate plug-in models, Fisher, product, mean map and spectrum kernels on splice "
-        "junctions and Japanese vowels, print the errors, and save a kernel PCA map and a Gram heat map.",
-    )
-    shown.add_argument("--fast", action="store_true", help="fewer objects and folds, for a first look")
-    shown.add_argument(
-        "--output",
-        type=Path,
-        default=Path("genkern-demo"),
-        metavar="DIR",
-        help="folder for the picture (default: %(default)s)",
-    )
-    shown.add_argument(
-        "--jobs", type=_jobs, default=-1, metavar="N", help="threads; -1 is all cores (default: %(default)s)"
-    )
-    return top
-
-
-def _jobs(text: str) -> int:
-    """Return a number of threads: positive, or -1 for all cores."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in arguments
+    shown = warnings.showwarning
     try:
-        count = int(text)
-    except ValueError:
-        count = 0
-    if count < 1 and count != -1:
-        raise argparse.ArgumentTypeError(f"expected a positive number, or -1 for all cores; got {text!r}")
-    return count
+        warnings.showwarning = _notes(quiet=not {"--quiet", "-q"}.isdisjoint(arguments))
+        result = genkern.main(arguments, prog_name="genkern", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        return _say(error.format_message(), USAGE)
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "genkern"
+        return _say(f"{where}: {error.format_message()}\nSee {where} --help.", USAGE)
+    except (KeyboardInterrupt, click.Abort):
+        return _say("\nInterrupted. Files that were complete are kept.", INTERRUPTED)
+    except BrokenPipeError:  # the reader of our output has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except Exception as error:
+        if debug:
+            raise
+        return _explain(error)
+    finally:
+        warnings.showwarning = shown
+
+
+def _explain(error: Exception) -> int:
+    """Say an error in one paragraph; errors of data and files are not defects."""
+    if isinstance(error, OSError):
+        name = f"{error.filename}: " if error.filename else ""
+        return _say(f"genkern: {name}{error.strerror or error}.", DATA)
+    if isinstance(error, click.ClickException):
+        return _say(f"genkern: {error.format_message()}", DATA)
+    if isinstance(error, ValueError | TypeError | ImportError | MemoryError):
+        return _say(f"genkern: {str(error) or type(error).__name__}", DATA)
+    text = f"genkern: a defect of the program ({type(error).__name__}: {error}). Run again with --debug and report it."
+    return _say(text, DEFECT)
+
+
+def _notes(quiet: bool) -> Any:
+    """Return what writes warnings, each text once, as one line without the place in the code."""
+    told: set[str] = set()
+
+    def show(message: Any, category: Any, filename: Any, lineno: Any, file: Any = None, line: Any = None) -> None:
+        if not quiet and str(message) not in told:
+            told.add(str(message))
+            click.echo(f"note: {message}", err=True)
+
+    return show
+
+
+def _say(text: str, code: int) -> int:
+    click.echo(text, err=True)
+    return code

@@ -12,7 +12,9 @@ In the JSON, null, booleans, strings, ints, finite floats and lists are stored d
 with one key: ``{"float": "nan"}``, ``{"tuple": [...]}``, ``{"dict": [[key, value], ...]}``, ``{"bytes": length}``,
 ``{"array": [dtype, shape]}``, ``{"scalar": dtype}`` (a NumPy one) or ``{"value": [class, {field: ...}]}``. The buffers
 are the bytes of arrays, scalars and bytes, one after the other in the order of the JSON, so that none can be claimed
-twice.
+twice. An array that does not lie in C order in memory has a third entry, its axes from the slowest to the fastest:
+products of matrices depend on it in the last bit. Whoever knows how to take other objects apart gives a ``Codec``; they
+are ``{"object": [name, {field: ...}]}``.
 
 Nothing in a file is trusted: classes are looked up by name among those that are registered, never imported by it (only
 this package's own modules are, from its closed list of names), and their constructors check the fields.
@@ -27,7 +29,7 @@ import re
 import struct
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +58,30 @@ class UnknownClassError(UnreadableError):
     """A value of a class that is not registered: its module has not been imported, or the class is gone."""
 
 
+class RefusedError(TypeError):
+    """Something that is not a value.
+
+    Attributes
+    ----------
+    path : str
+        Where it is in what was to be written, such as ``.steps[1][1].func``.
+    """
+
+    def __init__(self, reason: str):
+        super().__init__(reason)
+        self.path = ""
+
+
+class Codec(Protocol):
+    """Knows how objects that are not values are taken apart and put together."""
+
+    def take_apart(self, value: Any) -> tuple[str, dict[str, Any]] | None:
+        """Return the name and the fields of an object; None if it is not known."""
+
+    def put_together(self, name: Any, fields: dict[str, Any]) -> Any:
+        """Return the object; raise any error if there is no such, or the fields are not what they should be."""
+
+
 def register(cls: AnyClass) -> AnyClass:
     """Let objects of a class be values; to be used as a decorator.
 
@@ -67,25 +93,31 @@ def register(cls: AnyClass) -> AnyClass:
     return cls
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: Any, codec: Codec | None = None) -> bytes:
     """Return the bytes of a value.
+
+    Parameters
+    ----------
+    value : object
+    codec : Codec, optional
+        What knows more objects than values.
 
     Raises
     ------
     TypeError
         For anything that is not a value: functions, arrays of objects, objects of other classes.
     """
-    buffers: list[bytes] = []
-    header = json.dumps(_encode(value, buffers, 0), separators=(",", ":"), allow_nan=False).encode()
+    writer = _Writer(codec)
+    header = json.dumps(writer.encode(value, 0), separators=(",", ":"), allow_nan=False).encode()
     if len(header) > LARGEST_HEADER:
-        raise TypeError(
+        raise RefusedError(
             f"a value must not have more than {LARGEST_HEADER} bytes of JSON. Got {len(header)}; use arrays for lists."
         )
-    body = b"".join([SIZE.pack(len(header)), header, *buffers])
+    body = b"".join([SIZE.pack(len(header)), header, *writer.buffers])
     return MAGIC + _checksum(body) + body
 
 
-def loads(payload: bytes, trusted: bool = False) -> Any:
+def loads(payload: bytes | memoryview, trusted: bool = False, codec: Codec | None = None) -> Any:
     """Return the value of bytes of ``dumps``. Arrays are new, writable, and of the machine's byte order.
 
     Parameters
@@ -93,6 +125,8 @@ def loads(payload: bytes, trusted: bool = False) -> Any:
     payload : bytes
     trusted : bool, default=False
         The bytes have not left this process since ``dumps`` made them, so that constructors need not check again.
+    codec : Codec, optional
+        What knows more objects than values.
 
     Raises
     ------
@@ -103,7 +137,7 @@ def loads(payload: bytes, trusted: bool = False) -> Any:
         body = memoryview(payload)[len(MAGIC) + DIGEST_SIZE :]
         if bytes(payload[: len(MAGIC) + DIGEST_SIZE]) != MAGIC + _checksum(body):
             raise UnreadableError("the bytes are damaged, or not a value of this format.")
-        return _Reader(body, trusted).read()
+        return _Reader(body, trusted, codec).read()
     except UnreadableError:
         raise
     except Exception as error:  # constructors may refuse fields by any error
@@ -134,50 +168,85 @@ def _find(name: Any) -> Any:
 # --- writing
 
 
-def _encode(value: Any, buffers: list[bytes], depth: int) -> Any:
-    """Return the JSON of a value, appending its buffers."""
-    if depth > DEEPEST:
-        raise TypeError(f"a value must not be nested more than {DEEPEST} deep.")
-    kind = type(value)
-    if value is None or kind is bool or kind is str:
-        return value
-    if kind is int and value.bit_length() <= LARGEST_INT:
-        return value
-    if kind is float:
-        return value if math.isfinite(value) else {"float": repr(value)}
-    if kind is bytes:
-        buffers.append(value)
-        return {"bytes": len(value)}
-    if kind is list:
-        return [_encode(item, buffers, depth + 1) for item in value]
-    if kind is tuple:
-        return {"tuple": [_encode(item, buffers, depth + 1) for item in value]}
-    if kind is dict:
-        pairs = value.items()
-        return {"dict": [[_encode(key, buffers, depth + 1), _encode(item, buffers, depth + 1)] for key, item in pairs]}
-    if kind is np.str_:
-        return str(value)
-    if kind is np.ndarray:
-        return {"array": [_append(value, buffers), list(value.shape)]}
-    if isinstance(value, np.generic):
-        return {"scalar": _append(np.asarray(value), buffers)}
-    name = _name_of(kind)
-    if _classes.get(name) is kind:
-        fields = value._to_fields().items()
-        return {"value": [name, {field: _encode(item, buffers, depth + 1) for field, item in fields}]}
-    raise TypeError(
-        f"a {name} is not a value: expected numbers, strings, bytes, None, arrays of these, lists, tuples, dicts, "
-        "alphabets or models (subclasses of genkern.models.base.Model)."
-    )
+class _Writer:
+    """Writes one value, collecting the buffers."""
 
+    def __init__(self, codec: Codec | None):
+        self.buffers: list[bytes] = []
+        self._codec = codec
 
-def _append(array: NDArray[Any], buffers: list[bytes]) -> str:
-    """Append the little-endian bytes of an array in C order; return its type."""
-    dtype = array.dtype.newbyteorder("<").str
-    if not PLAIN_TYPES.fullmatch(dtype):
-        raise TypeError(f"an array of dtype {array.dtype} is not a value: expected bools, ints, floats or strings.")
-    buffers.append(array.astype(dtype, order="C", copy=False).tobytes())
-    return dtype
+    def encode(self, value: Any, depth: int) -> Any:
+        """Return the JSON of a value, appending its buffers."""
+        if depth > DEEPEST:
+            raise RefusedError(f"a value must not be nested more than {DEEPEST} deep.")
+        kind = type(value)
+        if value is None or kind is bool or kind is str:
+            return value
+        if kind is int and value.bit_length() <= LARGEST_INT:
+            return value
+        if kind is float:
+            return value if math.isfinite(value) else {"float": repr(value)}
+        if kind is bytes:
+            self.buffers.append(value)
+            return {"bytes": len(value)}
+        if kind is list:
+            return self._items(value, depth)
+        if kind is tuple:
+            return {"tuple": self._items(value, depth)}
+        if kind is dict:
+            keys, items = self._items(value, depth), self._fields(value, depth, "[{!r}]").values()
+            return {"dict": [list(pair) for pair in zip(keys, items)]}
+        if kind is np.str_:
+            return str(value)
+        if kind is np.ndarray and (self._codec is None or value.dtype.kind != "O"):
+            return {"array": self._array(value)}
+        if isinstance(value, np.generic):
+            return {"scalar": self._append(np.asarray(value))}
+        return self._object(value, kind, depth)
+
+    def _object(self, value: Any, kind: type, depth: int) -> Any:
+        name = _name_of(kind)
+        if _classes.get(name) is kind:
+            return {"value": [name, self._fields(value._to_fields(), depth)]}
+        known = None if self._codec is None else self._codec.take_apart(value)
+        if known is not None:
+            return {"object": [known[0], self._fields(known[1], depth)]}
+        raise RefusedError(
+            f"a {name} is not a value: expected numbers, strings, bytes, None, arrays of these, lists, tuples, dicts, "
+            "alphabets or models (subclasses of genkern.models.base.Model)."
+        )
+
+    def _items(self, items: Any, depth: int) -> list[Any]:
+        """Return the JSON of some values."""
+        return list(self._fields(dict(enumerate(items)), depth, "[{}]").values())
+
+    def _fields(self, fields: dict[Any, Any], depth: int, form: str = ".{}") -> dict[Any, Any]:
+        """Return the JSON of values by name; an error says under which it was met."""
+        found, name = {}, None
+        try:
+            for name, item in fields.items():
+                found[name] = self.encode(item, depth + 1)
+        except RefusedError as error:
+            error.path = form.format(name) + error.path
+            raise
+        return found
+
+    def _array(self, array: NDArray[Any]) -> list[Any]:
+        """Return the type, the shape and, if it is not C order, the order of the axes in memory."""
+        axes = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+        if array.flags.c_contiguous or axes == sorted(axes):
+            return [self._append(array), list(array.shape)]
+        return [self._append(array.transpose(axes)), list(array.shape), axes]
+
+    def _append(self, array: NDArray[Any]) -> str:
+        """Append the little-endian bytes of an array in C order; return its type."""
+        dtype = array.dtype.newbyteorder("<").str
+        if not PLAIN_TYPES.fullmatch(dtype):
+            raise RefusedError(
+                f"an array of dtype {array.dtype} is not a value: expected bools, ints, floats or strings."
+            )
+        self.buffers.append(array.astype(dtype, order="C", copy=False).tobytes())
+        return dtype
 
 
 # --- reading
@@ -186,11 +255,11 @@ def _append(array: NDArray[Any], buffers: list[bytes]) -> str:
 class _Reader:
     """Reads one value, taking the buffers in order."""
 
-    def __init__(self, body: memoryview, trusted: bool):
+    def __init__(self, body: memoryview, trusted: bool, codec: Codec | None):
         size = SIZE.unpack_from(body)[0]
         if size > LARGEST_HEADER:
             raise UnreadableError(f"the JSON is declared to have {size} bytes; at most {LARGEST_HEADER} are legal.")
-        self._body, self._trusted = body, trusted
+        self._body, self._trusted, self._codec = body, trusted, codec
         self._at = SIZE.size
         self._header = bytes(self._take(size))
 
@@ -239,8 +308,13 @@ class _Reader:
         return self._read_array(content, [])[()]
 
     def _array(self, content: Any, depth: int) -> NDArray[Any]:
-        dtype, shape = _checked(content, list)
-        return self._read_array(dtype, _checked(shape, list))
+        dtype, shape, *rest = _checked(content, list)
+        if not rest:
+            return self._read_array(dtype, _checked(shape, list))
+        (axes,) = rest  # as they lie in memory
+        if sorted(map(_count, _checked(axes, list))) != list(range(len(_checked(shape, list)))):
+            raise UnreadableError("the axes of an array are not in any order.")
+        return self._read_array(dtype, [shape[axis] for axis in axes]).transpose(np.argsort(axes))
 
     def _read_array(self, dtype: Any, shape: list[Any]) -> NDArray[Any]:
         if not PLAIN_TYPES.fullmatch(_checked(dtype, str)):
@@ -259,6 +333,13 @@ class _Reader:
         decoded = {key: self._decode(item, depth) for key, item in _checked(fields, dict).items()}
         return cls._from_fields(decoded, self._trusted)
 
+    def _object(self, content: Any, depth: int) -> Any:
+        if self._codec is None:
+            raise UnreadableError("objects that are not values are not legal here.")
+        name, fields = _checked(content, list)
+        decoded = {key: self._decode(item, depth) for key, item in _checked(fields, dict).items()}
+        return self._codec.put_together(name, decoded)
+
 
 _READERS: dict[str, Callable[[_Reader, Any, int], Any]] = {
     "float": _Reader._float,
@@ -268,6 +349,7 @@ _READERS: dict[str, Callable[[_Reader, Any, int], Any]] = {
     "scalar": _Reader._scalar,
     "array": _Reader._array,
     "value": _Reader._value,
+    "object": _Reader._object,
 }
 
 

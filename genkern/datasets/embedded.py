@@ -8,7 +8,7 @@ from io import BytesIO
 
 import numpy as np
 
-from genkern.datasets.dataset import Dataset
+from genkern.io.dataset import Dataset
 
 SPLICE = """\
 Primate DNA around splice junctions: 3186 windows of 60 nucleotides (A, C, G, T), the junction in the middle.
@@ -43,9 +43,9 @@ def load_splice_junctions() -> Dataset:
     return Dataset(
         windows,
         np.array([label.removeprefix("class=") for label in labels]),
-        "splice junctions",
         [name.removeprefix(">") for name in names],
-        SPLICE,
+        kind="symbols",
+        meta={"name": "splice junctions", "description": SPLICE, "alphabet": "dna"},
     )
 
 
@@ -70,7 +70,8 @@ def load_japanese_vowels() -> Dataset:
         labels, split = stored["y"], stored["split"]
     series = [part.copy() for part in np.split(values, ends[:-1])]
     names = [f"utterance{i + 1:03d}" for i in range(len(series))]
-    return Dataset(series, labels, "Japanese vowels", names, VOWELS, split)
+    meta = {"name": "Japanese vowels", "description": VOWELS, "split": split}
+    return Dataset(series, labels, names, kind="series", meta=meta)
 
 
 def _read(name: str) -> bytes:

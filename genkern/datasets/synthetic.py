@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from genkern.datasets.dataset import Dataset
+from genkern.io.dataset import Dataset
 from genkern.models.families.categorical import Categorical
 from genkern.models.hmm.model import HMM
 from genkern.validation import Floats, check_int
@@ -77,9 +77,9 @@ def make_two_hmms(n_per_class: int = 500, length: int = 100, random_state: Any =
     return Dataset(
         [sequence for group in drawn for sequence in group],
         np.repeat(labels, n_per_class),
-        "two HMMs",
         [f"{label}{i + 1:03d}" for label in labels for i in range(n_per_class)],
-        TWO_HMMS,
+        kind="symbols",
+        meta={"name": "two HMMs", "description": TWO_HMMS},
     )
 
 

@@ -1,5 +1,6 @@
 """Learners that scikit-learn lacks, and measures of rankings."""
 
+from genkern.learn.calibration import expected_calibration_error
 from genkern.learn.equal_error import EqualErrorClassifier
 from genkern.learn.logistic import KernelLogisticRegression
 from genkern.learn.plugin import PlugInClassifier
@@ -14,6 +15,7 @@ __all__ = [
     "KernelSVMClassifierCV",
     "PlugInClassifier",
     "equal_error_rate",
+    "expected_calibration_error",
     "roc50_score",
     "roc_points",
 ]

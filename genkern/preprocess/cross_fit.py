@@ -179,22 +179,11 @@ class CrossFit(Transformer):
 
     def _split(self, labels: NDArray[Any], groups: ArrayLike | None) -> Ints:
         """Return the fold (n,) of each object."""
-        count = len(labels)
         if isinstance(self.cv, int) and groups is not None:
             splitter: Any = StratifiedGroupKFold(check_int(self.cv, "cv", "CrossFit", 2))
         else:
             splitter = check_cv(self.cv, labels, classifier=True)
-        folds, times = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        for fold, (_, test) in enumerate(splitter.split(np.zeros(count), labels, groups)):
-            folds[test] = fold
-            times[test] += 1
-        wrong = np.flatnonzero(times != 1)
-        if len(wrong):
-            raise ValueError(
-                f"CrossFit: every object must be in exactly one test part of 'cv'. Object {wrong[0]} is in "
-                f"{times[wrong[0]]}; use folds, such as StratifiedKFold or GroupKFold."
-            )
-        return np.unique(folds, return_inverse=True)[1]
+        return fold_numbers(splitter, labels, groups, "CrossFit")
 
     def _fit_without(self, fold: int, embedding: Any, X: Any, labels: NDArray[Any]) -> Any:
         """Return the embedding fitted without a fold."""
@@ -205,11 +194,11 @@ class CrossFit(Transformer):
                 f"CrossFit: there are no objects of class {lost.tolist()[0]!r} outside of fold {fold}, and "
                 f"{np.sum(labels == lost[0])} in all. Take stratified folds, or leave the class out."
             )
-        return clone(embedding).fit(_take(X, rows), labels[rows])
+        return clone(embedding).fit(take(X, rows), labels[rows])
 
     def _check_features(self, X: Any) -> None:
         """Refuse folds whose features are not those of the full fit, and count these."""
-        first = _take(X, np.arange(1))
+        first = take(X, np.arange(1))
         named = hasattr(self.embedding_, "get_feature_names_out")
         features = [
             embedding.get_feature_names_out().tolist() if named else embedding.transform(first).shape[1]
@@ -230,7 +219,7 @@ class CrossFit(Transformer):
         if len(present) <= 1:
             return self._of_fold(present[0] if len(present) else NEW).transform(X)
         rows = [np.flatnonzero(folds == fold) for fold in present]
-        parts = [self._of_fold(fold).transform(_take(X, own)) for fold, own in zip(present, rows)]
+        parts = [self._of_fold(fold).transform(take(X, own)) for fold, own in zip(present, rows)]
         back = np.argsort(np.concatenate(rows))
         return (sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts))[back]
 
@@ -252,6 +241,22 @@ def _with_alphabets(embedding: Any, X: Any) -> Any:
     return embedding
 
 
+def fold_numbers(splitter: Any, labels: NDArray[Any], groups: Any, who: str) -> Ints:
+    """Return the fold (n,) of each object, raising unless each is in one test part."""
+    count = len(labels)
+    folds, times = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    for fold, (_, test) in enumerate(splitter.split(np.zeros(count), labels, groups)):
+        folds[test] = fold
+        times[test] += 1
+    wrong = np.flatnonzero(times != 1)
+    if len(wrong):
+        raise ValueError(
+            f"{who}: every object must be in exactly one test part of 'cv'. Object {wrong[0]} is in "
+            f"{times[wrong[0]]}; use folds, such as StratifiedKFold or GroupKFold."
+        )
+    return np.unique(folds, return_inverse=True)[1]
+
+
 def _contents(X: Any) -> list[str]:
     """Return a digest of the content of every object, independent of the others."""
     if sparse.issparse(X):
@@ -267,7 +272,7 @@ def _contents(X: Any) -> list[str]:
     return [make_key(symbols[start:stop]) for start, stop in itertools.pairwise(offsets.tolist())]
 
 
-def _take(X: Any, rows: Ints) -> Any:
+def take(X: Any, rows: Ints) -> Any:
     """Return some objects of a list, rows of a matrix or a data frame, or packed objects; see ``remember_part``."""
     if isinstance(X, Packed):
         return X.take(rows)

@@ -1,0 +1,67 @@
+"""genkern evaluate: recipes side by side on the same folds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from genkern.cli.learners import make_recipe, recipe_option
+from genkern.cli.options import common, files, labelled, learning, names, read_data, reading
+from genkern.cli.output import answer, csv_rows
+from genkern.data.whole_files import check_place
+
+
+@click.command("evaluate")
+@files()
+@recipe_option(several=True)
+@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Folds of cross-validation.")
+@click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Divisions into folds.")
+@click.option("--budget", help='Time for auto to choose in each fold, such as "5min".')
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="CSV file of the predictions, left out in turn.")
+@learning
+@reading
+@common
+def evaluate_command(
+    files: tuple[str, ...],
+    recipe: tuple[str, ...],
+    folds: int,
+    repeats: int,
+    budget: str | None,
+    output: Path | None,
+    seed: int,
+    jobs: int,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Cross-validate recipes side by side: errors, confidence intervals, paired tests against the best, times.
+
+    Whatever a recipe chooses is chosen anew in every training part, so that the errors are those of nested
+    cross-validation. With --group, groups are never parted.
+    """
+    if output is not None:
+        check_place(output, "genkern")
+    data = labelled(read_data(files, options), files)
+    from genkern.evaluation import evaluate
+
+    settings = {"random_state": seed, "n_jobs": jobs, "alphabet": options["alphabet"], "budget": budget}
+    recipes = {name: make_recipe(name, kind=data.kind, **settings) for name in dict.fromkeys(recipe)}
+    result = evaluate(
+        data.X,
+        data.y,
+        recipes,
+        groups=data.groups,
+        folds=folds,
+        repeats=repeats,
+        random_state=seed,
+        verbose=not quiet,
+    )
+    if output is not None:
+        done = [row.name for row in result.rows if row.failure is None]
+        with csv_rows(output, ["id", "label", "repeat", "fold", *done]) as write:
+            for repeat, where in enumerate(result.folds):
+                answers = [result[name].predictions[repeat] for name in done]
+                write(zip(names(data), data.y, [repeat] * len(where), where, *answers))
+    answer(result.as_dict(), repr(result), as_json)

@@ -1,0 +1,48 @@
+"""Recipes by their names, as commands take them."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import click
+
+RECIPES = (
+    "auto",
+    "aligned_symbols",
+    "contours",
+    "fisher_svm",
+    "meanmap_svm",
+    "points",
+    "product_svm",
+    "series",
+    "spectrum_svm",
+    "symbols",
+    "text",
+)
+
+
+def recipe_option(several: bool) -> Any:
+    """Return the option of the recipe, or of several."""
+    text = "Recipe: auto chooses among those that suit the objects." + (" May be repeated." if several else "")
+    default: Any = ("auto",) if several else "auto"
+    return click.option(
+        "--recipe",
+        "-r",
+        "recipe",
+        type=click.Choice(RECIPES),
+        multiple=several,
+        default=default,
+        show_default=True,
+        help=text,
+    )
+
+
+def make_recipe(name: str, **settings: Any) -> Any:
+    """Return an unfitted recipe, with those of the settings that are given and that it has."""
+    from genkern import recipes
+    from genkern.recipes.auto import AutoClassifier
+
+    factory = AutoClassifier if name == "auto" else getattr(recipes, name)
+    known = inspect.signature(factory).parameters
+    return factory(**{key: value for key, value in settings.items() if key in known and value is not None})

@@ -1,0 +1,69 @@
+"""genkern predict: classes of the objects of a file, batch by batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from genkern.cli.options import common, files, names, paths, reading, reading_settings
+from genkern.cli.output import answer, csv_rows
+from genkern.data.whole_files import check_place
+from genkern.progress import Progress
+
+
+@click.command("predict")
+@click.argument("model", type=click.Path(path_type=Path))
+@files()
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="CSV file; the default is standard output.")
+@click.option("--batch", type=click.IntRange(min=1), default=1000, show_default=True, help="Objects held at a time.")
+@reading
+@common
+def predict_command(
+    model: Path,
+    files: tuple[str, ...],
+    output: Path | None,
+    batch: int,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Classify the objects of a file by a saved MODEL: a CSV file of ids, classes and, if it has them, probabilities.
+
+    Objects are read and classified in batches, so that memory does not grow with the file. Where the file has labels,
+    the error is told.
+    """
+    if output is not None:
+        check_place(output, "genkern")
+    from genkern import load
+    from genkern.io import stream
+
+    classifier = load(model)
+    if not hasattr(classifier, "predict") or not hasattr(classifier, "classes_"):
+        raise ValueError(f"{model}: holds a {type(classifier).__name__}, which is no fitted classifier.")
+    probable = hasattr(classifier, "predict_proba")
+    head = ["id", "prediction", *([f"p_{label}" for label in classifier.classes_] if probable else [])]
+    count = wrong = known = 0
+    with (
+        csv_rows(output, [*head, "label"]) as write,
+        Progress("predict", None, "objects", not quiet) as progress,
+    ):
+        for part in stream(paths(files), batch=batch, **reading_settings(options)):
+            predicted = classifier.predict(part.X)
+            columns = [names(part, count), predicted]
+            if probable:
+                columns += [[f"{value:.6g}" for value in column] for column in classifier.predict_proba(part.X).T]
+            labels = [""] * len(part.X) if part.y is None else part.y
+            write(zip(*columns, labels))
+            count += len(part.X)
+            if part.y is not None:
+                known += len(part.X)
+                wrong += int((part.y.astype(str) != predicted.astype(str)).sum())
+            progress.advance(len(part.X))
+    result = {"objects": count, "labelled": known, "errors": wrong if known else None, "output": output and str(output)}
+    said = f"{count} objects" + (f", {wrong} of {known} wrong ({100 * wrong / known:.1f} %)" if known else "")
+    if output is not None:
+        answer(result, f"{said}; written to {output}", as_json)
+    elif not quiet:
+        click.echo(said, err=True)

@@ -1,0 +1,75 @@
+"""genkern train: a classifier as one file."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from genkern.cli.learners import make_recipe, recipe_option
+from genkern.cli.options import common, files, labelled, learning, read_data, reading
+from genkern.cli.output import answer
+from genkern.data.whole_files import check_place
+from genkern.progress import spell_seconds
+
+
+@click.command("train")
+@files()
+@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="File of the model, such as m.gk.")
+@recipe_option(several=False)
+@click.option("--budget", help='Time for auto to choose, such as "30s", "5min", "1h"; the default is no limit.')
+@learning
+@reading
+@common
+def train_command(
+    files: tuple[str, ...],
+    output: Path,
+    recipe: str,
+    budget: str | None,
+    seed: int,
+    jobs: int,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Train a classifier on labelled objects and save it as one file that holds no code.
+
+    With --recipe auto, Ctrl-C ends the search and keeps the best recipe so far.
+    """
+    check_place(output, "genkern")
+    data = labelled(read_data(files, options), files)
+    from genkern import save
+    from genkern.evaluation.cross_validation import group_arguments
+
+    settings = {"random_state": seed, "n_jobs": jobs, "alphabet": options["alphabet"], "budget": budget}
+    model = make_recipe(recipe, kind=data.kind, verbose=int(not quiet), **settings)
+    began = time.perf_counter()
+    model.fit(data.X, data.y, **({} if data.groups is None else group_arguments(model, data.groups)))
+    seconds = time.perf_counter() - began
+    labels = [str(label) for label in data.y]
+    summary = {
+        "recipe": recipe,
+        "kind": data.kind,
+        "objects": len(data.X),
+        "classes": {label: labels.count(label) for label in sorted(set(labels))},
+        "lengths": [min(map(len, data.X)), max(map(len, data.X))],
+        "seconds": round(seconds, 3),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        **({"chosen": model.best_name_, "tried": model.results_} if recipe == "auto" else {}),
+    }
+    save(model, output, summary=summary)
+    answer({"model": str(output), **summary}, _story(output, summary), as_json)
+
+
+def _story(output: Path, summary: dict[str, Any]) -> str:
+    """Return what was trained, in words."""
+    classes = ", ".join(f"{label} {count}" for label, count in summary["classes"].items())
+    lines = [f"{summary['objects']} objects ({summary['kind']}), classes {classes}"]
+    for trial in summary.get("tried", ()):
+        error = "" if trial.get("error") is None else f"error {100 * trial['error']:.1f} %"
+        lines.append(f"  {trial['name']:<18} {error:<14} {trial['status']}")
+    name = summary.get("chosen", summary["recipe"])
+    return "\n".join([*lines, f"trained {name} in {spell_seconds(summary['seconds'])}; saved as {output}"])

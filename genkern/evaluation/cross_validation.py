@@ -1,0 +1,339 @@
+"""Classifiers beside each other on the same folds: errors with intervals, paired tests, times."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.pipeline import Pipeline
+
+from genkern.data.intake import Ints
+from genkern.evaluation.comparison import PairedTest, error_interval, paired_test
+from genkern.progress import Progress, spell_seconds
+from genkern.validation import Floats, check_int
+
+COLUMNS = ("recipe", "error", "95 % interval", "folds", "against best", "p", "fit", "predict")
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """What became of one classifier.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    errors : ndarray of shape (n,)
+        Share of repetitions in which an object was classified wrongly.
+    fold_errors : ndarray of shape (repeats * folds,)
+        Error rates of the folds.
+    predictions : ndarray of shape (repeats, n)
+        Classes predicted when the object was left out.
+    interval : tuple of float
+        Confidence interval of the error rate, 95 %.
+    fit_seconds, predict_seconds : float
+        Mean time of a fold.
+    versus_best : PairedTest, optional
+        Difference from the row with the least errors, and its p-value; none for that row.
+    failure : str, optional
+        Why there is no result.
+    """
+
+    name: str
+    errors: Floats
+    fold_errors: Floats
+    predictions: NDArray[Any]
+    interval: tuple[float, float]
+    fit_seconds: float
+    predict_seconds: float
+    versus_best: PairedTest | None = None
+    failure: str | None = None
+
+    @property
+    def error(self) -> float:
+        """The error rate."""
+        return float(self.errors.mean())
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of the error over folds."""
+        return float(self.fold_errors.std(ddof=1))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values."""
+        if self.failure is not None:
+            return {"recipe": self.name, "failure": self.failure}
+        test = self.versus_best
+        return {
+            "recipe": self.name,
+            "error": self.error,
+            "low": self.interval[0],
+            "high": self.interval[1],
+            "spread": self.spread,
+            "difference": None if test is None else test.difference,
+            "p_value": None if test is None else test.p_value,
+            "fit_seconds": self.fit_seconds,
+            "predict_seconds": self.predict_seconds,
+        }
+
+    def cells(self) -> list[str]:
+        """Return the figures as they stand in the table."""
+        if self.failure is not None:
+            return [self.name, "failed", *[""] * (len(COLUMNS) - 2)]
+        low, high = self.interval
+        test = self.versus_best
+        compared = ["best", ""] if test is None else [f"{100 * test.difference:+.1f}", f"{test.p_value:.3f}"]
+        return [
+            self.name,
+            f"{100 * self.error:.1f} %",
+            f"{100 * low:.1f} to {100 * high:.1f}",
+            f"± {100 * self.spread:.1f}",
+            *compared,
+            spell_seconds(self.fit_seconds),
+            spell_seconds(self.predict_seconds),
+        ]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """Errors of classifiers on the same folds; prints as a table.
+
+    Parameters
+    ----------
+    rows : list of Row
+        One per classifier, the one with the least errors first, failed ones last.
+    classes : ndarray
+        The classes.
+    y : ndarray of shape (n,)
+        Their true ones.
+    folds : ndarray of shape (repeats, n)
+        The fold in which each object was left out.
+    baseline : float
+        Error of always answering the most frequent class of the training part.
+    """
+
+    rows: list[Row]
+    classes: NDArray[Any]
+    y: NDArray[Any]
+    folds: Ints
+    baseline: float
+
+    def __getitem__(self, name: str) -> Row:
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(f"Evaluation: no row is called {name!r}; there are {[row.name for row in self.rows]}.")
+
+    @property
+    def best(self) -> Row:
+        """The row with the least errors."""
+        return self.rows[0]
+
+    def confusion(self, name: str) -> Ints:
+        """Return how often objects of each class (rows) were taken for each class (columns), over all repetitions."""
+        table = np.zeros((len(self.classes), len(self.classes)), dtype=np.int64)
+        truth = np.searchsorted(self.classes, self.y)
+        for predicted in self[name].predictions:
+            np.add.at(table, (truth, np.searchsorted(self.classes, predicted)), 1)
+        return table
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values, as JSON holds them."""
+        return {
+            "objects": len(self.y),
+            "classes": [label.item() for label in self.classes],
+            "folds": int(self.folds.max()) + 1,
+            "repeats": len(self.folds),
+            "baseline": self.baseline,
+            "recipes": [row.as_dict() for row in self.rows],
+        }
+
+    def __repr__(self) -> str:
+        lines = [COLUMNS, *(row.cells() for row in self.rows)]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(COLUMNS))]
+        shown = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines]
+        folds = f"{len(self.y)} objects, {len(self.classes)} classes, {int(self.folds.max()) + 1} folds"
+        repeats = f", {len(self.folds)} times" if len(self.folds) > 1 else ""
+        shown.append(f"{folds}{repeats}; always the most frequent class: {100 * self.baseline:.1f} %")
+        shown += [f"{row.name} failed: {row.failure}" for row in self.rows if row.failure is not None]
+        return "\n".join(shown)
+
+
+def evaluate(
+    X: Any,
+    y: ArrayLike,
+    recipes: Mapping[str, Any],
+    *,
+    groups: ArrayLike | None = None,
+    folds: int = 5,
+    repeats: int = 1,
+    random_state: int = 0,
+    verbose: bool = False,
+) -> Evaluation:
+    """Cross-validate classifiers side by side: errors with intervals, paired tests against the best, times.
+
+    All classifiers see the same stratified folds. What they choose inside ``fit`` (penalties, features, whole recipes)
+    is chosen anew in every training part, so that the errors are those of nested cross-validation. The best row is the
+    best of several on the same objects, so that its own error is a little too good; the tests say by how much others
+    could be as good.
+
+    Parameters
+    ----------
+    X : list
+        The objects.
+    y : array-like of shape (n,)
+        Their classes.
+    recipes : dict of str to classifier
+        The classifiers, unfitted.
+    groups : array-like of shape (n,), optional
+        Objects of one group (a patient, a speaker) are never parted between training and test, neither here nor by a
+        classifier whose ``fit`` takes ``groups``; intervals and tests count groups, not objects.
+    folds : int, default=5
+        Number of folds.
+    repeats : int, default=1
+        How often all objects are divided into folds.
+    random_state : int, default=0
+        Seed of the folds.
+    verbose : bool, default=False
+        Whether progress is reported.
+
+    Returns
+    -------
+    evaluation : Evaluation
+        Rows with errors, intervals (``error_interval``), tests against the best (``paired_test``) and times. A
+        classifier that fails has a row that says why.
+
+    Examples
+    --------
+    >>> from genkern import recipes
+    >>> from genkern.datasets import make_two_hmms
+    >>> from genkern.evaluation import evaluate
+    >>> X, y = make_two_hmms(n_per_class=30)
+    >>> result = evaluate(X, y, {"words": recipes.spectrum_svm(3), "letters": recipes.spectrum_svm(1)}, folds=3)
+    >>> [row.name for row in result.rows]
+    ['words', 'letters']
+    """
+    objects, labels, members = _check(X, y, recipes, groups)
+    splits = _splits(objects, labels, members, folds, repeats, random_state)
+    where = np.empty((repeats, len(labels)), dtype=np.int64)
+    trials = {name: _Trial(name, labels, repeats) for name in recipes}
+    wrong = np.zeros(len(labels))
+    with Progress("evaluate", len(splits) * len(recipes), "fits", verbose) as progress:
+        for index, (train, test) in enumerate(splits):
+            repeat, fold = divmod(index, folds)
+            where[repeat, test] = fold
+            kinds, counts = np.unique(labels[train], return_counts=True)
+            wrong[test] += labels[test] != kinds[counts.argmax()]
+            for name, recipe in recipes.items():
+                trials[name].run(recipe, objects, members, (repeat, train, test))
+                progress.advance(note=name)
+    rows = _ranked([trial.row(members) for trial in trials.values()], members)
+    if rows[0].failure is not None:
+        raise ValueError(f"evaluate: every recipe failed. {rows[0].name}: {rows[0].failure}")
+    return Evaluation(rows, np.unique(labels), labels, where, float(wrong.mean() / repeats))
+
+
+class _Trial:
+    """Collects predictions and times of one classifier over the folds."""
+
+    def __init__(self, name: str, labels: NDArray[Any], repeats: int):
+        self.name, self._labels = name, labels
+        self._predictions = np.empty((repeats, len(labels)), dtype=labels.dtype)
+        self._fold_errors: list[float] = []
+        self._times: list[tuple[float, float]] = []
+        self._failure: str | None = None
+
+    def run(self, recipe: Any, objects: list[Any], groups: Any, part: tuple[int, Ints, Ints]) -> None:
+        """Fit to the training part and predict the test part, unless it has failed before."""
+        if self._failure is not None:
+            return
+        repeat, train, test = part
+        try:
+            began = time.perf_counter()
+            fitted = clone(recipe)
+            fitted.fit(
+                [objects[i] for i in train],
+                self._labels[train],
+                **({} if groups is None else group_arguments(fitted, groups[train])),
+            )
+            half = time.perf_counter()
+            predicted = fitted.predict([objects[i] for i in test])
+            self._times.append((half - began, time.perf_counter() - half))
+        except Exception as error:  # a recipe that does not fit these objects must not spoil the others
+            self._failure = f"{type(error).__name__}: {error}"
+            return
+        self._predictions[repeat, test] = predicted
+        self._fold_errors.append(float((predicted != self._labels[test]).mean()))
+
+    def row(self, groups: Any) -> Row:
+        """Return the figures, those of tests apart."""
+        errors = (self._predictions != self._labels).mean(axis=0)
+        if self._failure is not None:
+            return Row(self.name, errors, np.empty(0), self._predictions, (0.0, 1.0), 0.0, 0.0, failure=self._failure)
+        fit, predict = np.mean(self._times, axis=0)
+        interval = error_interval(errors, groups=groups)
+        return Row(
+            self.name, errors, np.array(self._fold_errors), self._predictions, interval, float(fit), float(predict)
+        )
+
+
+def group_arguments(estimator: Any, groups: Any) -> dict[str, Any]:
+    """Return the arguments by which ``fit`` of an estimator, or of a pipeline's last step, takes groups; or none."""
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        return {f"{name}__{key}": value for key, value in group_arguments(last, groups).items()}
+    return {"groups": groups} if "groups" in inspect.signature(estimator.fit).parameters else {}
+
+
+def _ranked(rows: list[Row], groups: Any) -> list[Row]:
+    """Return the rows, least errors first, with tests against the first; failed ones last."""
+    done = sorted((row for row in rows if row.failure is None), key=lambda row: row.error)
+    tested = [replace(row, versus_best=paired_test(row.errors, done[0].errors, groups=groups)) for row in done[1:]]
+    return [*done[:1], *tested, *(row for row in rows if row.failure is not None)]
+
+
+def _splits(
+    objects: list[Any], labels: NDArray[Any], groups: Any, folds: int, repeats: int, seed: int
+) -> list[tuple[Ints, Ints]]:
+    """Return the (train, test) indices of all folds of all repetitions."""
+    check_int(folds, "folds", "evaluate", 2)
+    check_int(repeats, "repeats", "evaluate", 1)
+    check_int(seed, "random_state", "evaluate")
+    kinds, counts = np.unique(labels, return_counts=True)
+    if groups is not None:
+        counts = np.array([len(np.unique(groups[labels == kind])) for kind in kinds])
+    if counts.min() < folds:
+        what = "objects" if groups is None else "groups"
+        rare = kinds[counts.argmin()]
+        raise ValueError(
+            f"evaluate: with {folds} folds every class needs as many {what}; class {rare!s} has {counts.min()}. Use "
+            "fewer folds, or leave the class out."
+        )
+    splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
+    parts: list[tuple[Ints, Ints]] = []
+    for repeat in range(repeats):
+        parts += splitter(folds, shuffle=True, random_state=seed + repeat).split(np.zeros(len(labels)), labels, groups)
+    return parts
+
+
+def _check(X: Any, y: ArrayLike, recipes: Mapping[str, Any], groups: Any) -> tuple[list[Any], NDArray[Any], Any]:
+    """Return objects, labels and groups, as many of each."""
+    objects, labels = list(X), np.asarray(y)
+    members = None if groups is None else np.asarray(groups)
+    for name, array in (("y", labels), ("groups", members)):
+        if array is not None and array.shape != (len(objects),):
+            raise ValueError(
+                f"evaluate: {name} must have one entry per object, {len(objects)}. Got an array of shape {array.shape}."
+            )
+    if len(np.unique(labels)) < 2:
+        raise ValueError(f"evaluate: two classes are needed at least. Got {np.unique(labels).tolist()}.")
+    if not recipes:
+        raise ValueError("evaluate: no recipes were given; pass a dict of names to classifiers.")
+    return objects, labels, members

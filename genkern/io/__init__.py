@@ -1,0 +1,8 @@
+"""Files become sets of objects, and back: formats and kinds of data are detected, and what was seen is said."""
+
+from genkern.io.dataset import Dataset
+from genkern.io.errors import ReadError
+from genkern.io.read import read, stream
+from genkern.io.write import write
+
+__all__ = ["Dataset", "ReadError", "read", "stream", "write"]

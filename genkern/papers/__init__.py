@@ -1,0 +1,8 @@
+"""The experiments of the papers, each a module with ``run(quick, folder, verbose)`` that returns a ``Report``."""
+
+from __future__ import annotations
+
+# Names, as ``genkern reproduce`` takes them, of the modules here, and what each does.
+EXPERIMENTS = {
+    "mean_map_synthetic": "Mehta & Gray, Table 1: binary sequences of two hidden Markov models, seven classifiers.",
+}
