@@ -20,6 +20,7 @@ from sklearn.svm import SVC, LinearSVC
 from genkern import (
     HMM,
     RBF,
+    AutoClassifier,
     Categorical,
     FisherScore,
     Gaussian,
@@ -69,6 +70,7 @@ def examples() -> dict[str, tuple[Any, Any]]:
         "nystrom": (make_pipeline(Nystrom(RBF(0.5), 3), LinearSVC()), ROWS),
         "mixture": (make_pipeline(FisherScore(MixtureEstimator(2, max_iter=3, tol=0)), LinearSVC()), SERIES),
         "states": (make_pipeline(FisherScore(hmm), LinearSVC()), WORDS),
+        "auto": (AutoClassifier(candidates=["plug_in", "spectrum_svm"], cv=2), WORDS),
     }
     law = HMM([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], Categorical([[0.9, 0.1], [0.3, 0.7]], alphabet="ab"))
     return {name: (learner.fit(X, LABELS), X) for name, (learner, X) in learners.items()} | {

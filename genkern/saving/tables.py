@@ -11,6 +11,7 @@ from __future__ import annotations
 ESTIMATORS = {
     "genkern.kernels.composites": "Constant IntegerPower Product Sum",
     "genkern.kernels.transforms": "ExponentialKernel Normalized",
+    "genkern.learn.calibration": "Calibrator",
     "genkern.recipes.recipe": "Recipe",
     "genkern.recipes.symbols": "OfObjects",
     "genkern.recipes.text": "WordCounts",
