@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -49,12 +50,11 @@ def train_command(
     began = time.perf_counter()
     model.fit(data.X, data.y, **({} if data.groups is None else group_arguments(model, data.groups)))
     seconds = time.perf_counter() - began
-    labels = [str(label) for label in data.y]
     summary = {
         "recipe": recipe,
         "kind": data.kind,
         "objects": len(data.X),
-        "classes": {label: labels.count(label) for label in sorted(set(labels))},
+        "classes": dict(sorted(Counter(map(str, data.y)).items())),
         "lengths": [min(map(len, data.X)), max(map(len, data.X))],
         "seconds": round(seconds, 3),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

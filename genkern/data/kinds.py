@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -134,14 +135,19 @@ def _order(objects: list[NDArray[np.float64]]) -> float:
     return float(np.max(np.abs(excess) / np.sqrt(np.maximum(variance, 1e-12))))
 
 
+def are_documents(share: float, letters: Iterable[str]) -> bool:
+    """Return whether strings of these letters, a share of which have several words, are texts, not blocks of symbols."""
+    used = {letter for letter in letters if letter.isalpha()}
+    blocks = not any(map(str.islower, used)) or {letter.upper() for letter in used} <= IUPAC
+    return share >= SPACED and not blocks
+
+
 def _of_texts(texts: list[str], who: str) -> str:
     """Return "documents" for strings of which some have several words, or raise."""
     share = np.mean([len(text.split()) > 1 for text in texts])
-    letters = {letter for text in texts for letter in set(text) if letter.isalpha()}
-    blocks = not any(map(str.islower, letters)) or {letter.upper() for letter in letters} <= IUPAC
-    if share >= SPACED and not blocks:
+    if are_documents(share, {letter for text in texts for letter in set(text)}):
         return "documents"
-    what = "sequences in blocks" if blocks else f"strings of which {share:.0%} have several words"
+    what = "sequences in blocks" if share >= SPACED else f"strings of which {share:.0%} have several words"
     example = next(text for text in texts if len(text.split()) > 1)
     return _ask(who, f"{what}, such as {example[:30]!r}", "symbols", "documents")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from genkern.data.kinds import are_documents
 from genkern.io.dataset import Dataset
 from genkern.io.errors import Notes, ReadError, quoted
 from genkern.io.fasta import Records
@@ -16,7 +17,6 @@ from genkern.io.letters import GAPS, MOSTLY, NUCLEOTIDES, Rules, Survey, decide
 from genkern.io.options import STRINGS, Options
 from genkern.io.tables import Table
 
-WORDS = 4  # per text from which texts with spaces are documents
 TEXT_SUFFIXES = ("", ".txt", ".text", ".md")
 OF_COLUMN = {"symbols": "symbols", "codes": "codes", "document": "documents", "documents": "documents"}
 CHOICE = (
@@ -45,7 +45,7 @@ class TextSurvey:
 
     def __init__(self) -> None:
         self.letters = Survey()
-        self.n_texts = self.n_words = self.n_spaced = 0
+        self.n_texts = self.n_spaced = 0
         self._rules: Rules | None = None
 
     def see(self, table: Table, column: str) -> None:
@@ -53,7 +53,6 @@ class TextSurvey:
         bodies = strings_of(table, column)
         counts = [len(body.split()) for body in bodies if body.strip()]
         self.n_texts += len(counts)
-        self.n_words += sum(counts)
         self.n_spaced += sum(1 for count in counts if count > 1)
         self.letters.see(TableRecords(table, [body.strip() for body in bodies]))
 
@@ -64,9 +63,9 @@ class TextSurvey:
         if not self.n_texts:
             raise source.error(None, "texts", f"empty cells in {column!r}", "Name another column by text=.")
         if self.n_spaced:
-            if self.n_words >= WORDS * self.n_texts:
+            if are_documents(self.n_spaced / self.n_texts, self.letters.counts):
                 return "documents"
-            came = f"{self.n_spaced} of {self.n_texts} texts with spaces, {self.n_words / self.n_texts:.1f} words each"
+            came = f"{self.n_spaced} of {self.n_texts} texts with several words"
             raise source.error(None, "sequences of symbols or documents", came, CHOICE)
         if set(self.letters.counts) <= set("01234567"):
             raise source.error(None, "chain codes or other symbols", f"digits in {column!r}", CHOICE)
