@@ -136,7 +136,7 @@ def _order(objects: list[NDArray[np.float64]]) -> float:
 
 
 def are_documents(share: float, letters: Iterable[str]) -> bool:
-    """Return whether strings of these letters, a share of which have several words, are texts, not blocks of symbols."""
+    """Return whether strings of these letters, a share of which have several words, are texts and no blocks."""
     used = {letter for letter in letters if letter.isalpha()}
     blocks = not any(map(str.islower, used)) or {letter.upper() for letter in used} <= IUPAC
     return share >= SPACED and not blocks
