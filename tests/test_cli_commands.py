@@ -21,13 +21,13 @@ from genkern.cli.options import KERNELS, KINDS, READING
 from genkern.datasets import load_japanese_vowels, load_splice_junctions
 
 CODE = "import sys; from genkern.cli.main import main; sys.exit(main())"
+INSTALLED = Path(sys.executable).with_name("genkern")
+COMMAND = [str(INSTALLED)] if INSTALLED.exists() else [sys.executable, "-c", CODE]
 
 
 def run(*arguments: str, cwd: Path | None = None, **settings: object) -> subprocess.CompletedProcess[str]:
     """Run the command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-c", CODE, *arguments], capture_output=True, text=True, cwd=cwd, check=False, **settings
-    )
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, cwd=cwd, check=False, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -223,6 +223,28 @@ def test_convert_keeps_everything(folder: Path, tmp_path: Path, capsys: pytest.C
     assert before.y.tolist() == after.y.tolist()
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [("genkern ev", "evaluate"), ("genkern train --rec", "--recipe"), ("genkern gram --kernel f", "fisher")],
+)
+def test_the_shell_completes(words: str, found: str) -> None:
+    settings = {"_GENKERN_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    assert f"plain,{found}\n" in run(env={**os.environ, **settings}).stdout
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet", "npz", "ts", "csv.gz", "jsonl.zst", "ts.xz"])
+def test_every_format_trains_the_same(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], ending: str
+) -> None:
+    data = genkern.read(folder / "vowels.ts")
+    recipe = genkern.recipes.fisher_svm(2).fit(data.X, data.y)
+    genkern.save(recipe, tmp_path / "m.gk")
+    answer_of(capsys, "convert", folder / "vowels.ts", "-o", tmp_path / f"v.{ending}")
+    found = answer_of(capsys, "predict", tmp_path / "m.gk", tmp_path / f"v.{ending}", "-o", tmp_path / "p.csv")
+    assert found["objects"] == len(data)
+    assert found["errors"] == int(np.sum(recipe.predict(data.X) != data.y))
+
+
 def test_doctor_knows_this_installation(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer_of(capsys, "doctor")
     assert found["versions"]["numpy"] == np.__version__
@@ -297,7 +319,7 @@ def test_a_model_that_is_none_is_refused(folder: Path, tmp_path: Path, capsys: p
 def test_a_full_disk_is_told(folder: Path) -> None:
     with open("/dev/full", "w") as full:
         answer = subprocess.run(
-            [sys.executable, "-c", CODE, "info", str(folder / "dna.fasta")],
+            [*COMMAND, "info", str(folder / "dna.fasta")],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -320,7 +342,7 @@ def test_interruption_leaves_the_old_file_whole(folder: Path, tmp_path: Path) ->
     model = tmp_path / "model.gk"
     model.write_bytes(b"old")
     process = subprocess.Popen(
-        [sys.executable, "-c", CODE, "evaluate", str(folder / "vowels.ts"), "-r", "series", "-o", str(model)],
+        [*COMMAND, "evaluate", str(folder / "vowels.ts"), "-r", "series", "-o", str(model)],
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

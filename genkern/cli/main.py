@@ -47,11 +47,9 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, of which the help page of all knows the text only."""
+        """Return a command; its module imports nothing heavy."""
         if cmd_name not in COMMANDS:
             return None
-        if ctx.resilient_parsing and not ctx.args:  # completion of names
-            return click.Command(cmd_name, short_help=COMMANDS[cmd_name])
         command: click.Command = getattr(importlib.import_module(f"genkern.cli.{cmd_name}"), f"{cmd_name}_command")
         return command
 

@@ -14,8 +14,8 @@ from genkern.validation import Floats
 MISSING = {"", "?", "na", "n/a", "#n/a", "nan", "null", "none"}
 EXACT = 2**53  # integers up to it are exact as float64
 SPELLINGS = (
-    "Missing ones are spelled as an empty cell, ?, NA, N/A, NaN, null or None; name others by missing=. In a table, name "
-    "the columns of numbers by channels=."
+    "Missing ones are spelled as an empty cell, ?, NA, N/A, NaN, null or None; name others by missing=. In a table, "
+    "name the columns of numbers by channels=."
 )
 Where = Callable[[int, str, str, str], ReadError]  # cell, expected, came, remedy
 
