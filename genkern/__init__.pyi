@@ -6,6 +6,7 @@ from . import io as io
 from . import plots as plots
 from . import recipes as recipes
 from . import saving as saving
+from . import similarity as similarity
 from .affinities import Expected as Expected
 from .affinities import Jeffreys as Jeffreys
 from .affinities import Power as Power

@@ -21,7 +21,7 @@ from genkern.models.base import Model
 
 SOURCES = sorted(Path(genkern.__file__).parent.rglob("*.py"))
 TREES = {path: ast.parse(path.read_text()) for path in SOURCES}
-PRINTING = {"cli.py", "demo.py"}
+PRINTING = {"demonstration.py"}
 MAX_LINES, MAX_FUNCTION, MAX_JITTED_ARGUMENTS = 400, 60, 8
 # Decorators of core/: those that compile what they decorate or take it for compiled code, and all others.
 COMPILING = {"jit", "kernel", "inlined", "overload", "_vectorised"}

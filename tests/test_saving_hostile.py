@@ -244,7 +244,7 @@ def test_wrong_sizes_do_not_reach_compiled_code(name, attribute, to, tmp_path):
 def test_words_that_are_not_those_of_their_parameters_are_refused(attribute, value, tmp_path):
     save(Spectrum(2).fit(["abab"]), tmp_path / "a")
     tree = parse(parts_of(tmp_path / "a")[1])
-    assert attribute in tree["object"][1]
+    assert attribute in tree["object"][1] or attribute == "n_features_out_"  # which follows from others
     tree["object"][1][attribute] = value
     with pytest.raises(UnreadableError):
         loads(forge(tree), codec=Objects())
@@ -257,7 +257,7 @@ def test_words_that_are_not_those_of_their_parameters_are_refused(attribute, val
         (PositionalSpectrum((1, 2)), "ks_", [1, -2]),
         (PositionalSpectrum((1, 2)), "ks_", [1, 10**9]),
         (PositionalSpectrum((1, 2)), "length_", 10**9),
-        (PositionalSpectrum((1, 2)), "length_", 3),
+        (PositionalSpectrum((1, 2)), "length_", 1),
         (PositionalSpectrum((1, 2)), "n_features_out_", 4),
         (RegionSpectrum((1, 2)), "ks_", [1, 3]),
         (RegionSpectrum((1, 2)), "n_regions", 10**9),
@@ -273,7 +273,7 @@ def test_words_that_are_not_those_of_their_parameters_are_refused(attribute, val
 def test_words_in_places_are_those_of_their_parameters(estimator, attribute, value, tmp_path):
     save(clone(estimator).fit(["abab", "abba"]), tmp_path / "a")
     tree = parse(parts_of(tmp_path / "a")[1])
-    assert attribute in tree["object"][1]
+    assert attribute in tree["object"][1] or attribute == "n_features_out_"  # which follows from others
     tree["object"][1][attribute] = value
     with pytest.raises(UnreadableError):
         loads(forge(tree), codec=Objects())

@@ -41,7 +41,7 @@ def cluster_command(
     import numpy as np
     from sklearn.metrics import adjusted_rand_score
 
-    from genkern.recipes.similarity import cluster, gram
+    from genkern.similarity import cluster, gram
 
     K = gram(data.X, data.kind, kernel=kernel, alphabet=options["alphabet"], random_state=seed, n_jobs=jobs)
     found, silhouette = cluster(K, clusters, random_state=seed)

@@ -38,7 +38,7 @@ def compare_command(
     if kinds[0] != kinds[1]:
         raise ValueError(f"{first} holds {kinds[0]}, {second} {kinds[1]}: they cannot be compared. See --kind.")
     from genkern.evaluation import two_sample_test
-    from genkern.recipes.similarity import gram
+    from genkern.similarity import gram
 
     X = [*samples[0].X, *samples[1].X]
     K = gram(X, kinds[0], kernel=kernel, alphabet=options["alphabet"], random_state=seed, n_jobs=jobs)

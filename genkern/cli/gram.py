@@ -39,7 +39,7 @@ def gram_command(
     data = read_data(files, options)
     import numpy as np
 
-    from genkern.recipes.similarity import gram
+    from genkern.similarity import gram
 
     K = gram(data.X, data.kind, kernel=kernel, alphabet=options["alphabet"], random_state=seed, n_jobs=jobs)
     if output.suffix == ".csv":

@@ -1,4 +1,4 @@
-"""The command line: one table of commands, each imported when it is called, and what becomes of errors.
+"""The command line: one table of commands, each imported when it is called, and how errors are told.
 
 Exit codes: 0 done, 1 a defect of the program, 2 wrong usage, 3 bad data (or a file that cannot be read or written), 130
 interrupted. Errors are one paragraph with the remedy; ``--debug`` shows the traceback.

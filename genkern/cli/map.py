@@ -40,7 +40,7 @@ def map_command(
     if output.suffix not in (*PICTURES, ".csv"):
         raise click.UsageError(f"{output}: the name must end in .png, .svg, .pdf or .csv.")
     from genkern import plots
-    from genkern.recipes.similarity import gram, plane
+    from genkern.similarity import gram, plane
 
     if output.suffix in PICTURES:
         plots.pyplot()  # that matplotlib is missing should be known before the work, not after it

@@ -48,7 +48,7 @@ def whole_file(path: str | os.PathLike[str], who: str) -> Iterator[IO[bytes]]:
 
 def check_place(path: str | os.PathLike[str], who: str) -> Path:
     """Return where a file will be, refusing a folder and a place in none."""
-    target = Path(os.path.realpath(path))  # the file that a link stands for
+    target = Path(os.path.realpath(path))  # a link is followed
     if target.is_dir():
         raise IsADirectoryError(f"{who}: {path} is a folder; name a file in it.")
     if not target.parent.is_dir():

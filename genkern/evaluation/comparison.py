@@ -16,7 +16,15 @@ BATCH = 2**22  # numbers drawn at a time
 
 
 class PairedTest(NamedTuple):
-    """Difference of two error rates (the first minus the second) and its two-sided p-value."""
+    """What ``paired_test`` finds.
+
+    Parameters
+    ----------
+    difference : float
+        The first error rate minus the second.
+    p_value : float
+        Its two-sided p-value.
+    """
 
     difference: float
     p_value: float

@@ -13,7 +13,17 @@ BATCH = 256  # permutations at a time
 
 
 class TwoSampleTest(NamedTuple):
-    """Unbiased estimate of the squared maximum mean discrepancy and its p-value under permutations."""
+    """What ``two_sample_test`` finds.
+
+    Parameters
+    ----------
+    statistic : float
+        Unbiased estimate of the squared maximum mean discrepancy.
+    p_value : float
+        Share of divisions with a statistic at least as large.
+    n_permutations : int
+        Number of random divisions.
+    """
 
     statistic: float
     p_value: float

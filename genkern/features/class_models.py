@@ -45,7 +45,7 @@ def fit_class_models(estimator: Any, X: Any, y: Any, priors: Any, who: str) -> t
 
 
 def are_given(estimator: Any) -> bool:
-    """Say whether what stands for an estimator is a model that has those of the classes."""
+    """Return whether a model that has those of the classes was given in place of an estimator."""
     return isinstance(estimator, Model) and bool(estimator.class_models)
 
 

@@ -133,7 +133,7 @@ class LeafEstimator(ModelEstimator):
         return np.full(leaf.shape, np.inf)
 
     def coincide(self, blocks: dict[str, Floats], leaf: Any) -> NDArray[np.bool_]:
-        """Return which members rest on points that all but coincide, from blocks taken under ``leaf``."""
+        """Return which members rest on points that nearly coincide, from blocks taken under ``leaf``."""
         return np.zeros(leaf.shape, bool)
 
     def predictive(self, packed: Packed, own: bool) -> Leaf:

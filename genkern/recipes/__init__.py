@@ -13,7 +13,6 @@ from genkern.recipes.auto import AutoClassifier, auto
 from genkern.recipes.candidates import candidates
 from genkern.recipes.points import points
 from genkern.recipes.series import contours, series
-from genkern.recipes.similarity import cluster, embedding, gram, plane
 from genkern.recipes.svm import fisher_svm, meanmap_svm, product_svm, spectrum_svm
 from genkern.recipes.symbols import symbols
 from genkern.recipes.text import text
@@ -23,13 +22,9 @@ __all__ = [
     "aligned_symbols",
     "auto",
     "candidates",
-    "cluster",
     "contours",
-    "embedding",
     "fisher_svm",
-    "gram",
     "meanmap_svm",
-    "plane",
     "points",
     "product_svm",
     "series",

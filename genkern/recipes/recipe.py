@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import wraps
 from typing import Any
 
@@ -55,8 +56,9 @@ def _check_targets(recipe: Recipe, X: Any, y: Any = None, **params: Any) -> None
     """Raise for what steps would say less clearly, or late: labels, weights or groups that are not one per object."""
     who = f"Recipe of {type(recipe.steps[-1][1]).__name__}"
     given = {name: value for name, value in params.items() if name.split("__")[-1] in PER_OBJECT}
+    n = None if isinstance(X, str | Mapping) else n_objects(X)  # those are no lists of objects, as steps will say
     for name, value in {"y": y, **given}.items():
-        n, count = n_objects(X), n_objects(value)
+        count = n_objects(value)
         if value is not None and n is not None and count != n:
             got = "no list" if count is None else f"{count} entries"
             raise ValueError(

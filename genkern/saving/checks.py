@@ -114,6 +114,8 @@ def _check_placed(spectrum: Any) -> None:
     placed = who == "PositionalSpectrum"
     _require(type(spectrum.ks_) is list, spectrum, "'ks_' must be a list of lengths")
     longest = max(check_int(k, "ks_", who, 1) for k in spectrum.ks_)
+    given = spectrum.ks if isinstance(spectrum.ks, str) else list(np.atleast_1d(spectrum.ks))
+    _require(given in ("auto", spectrum.ks_), spectrum, "'ks_' are not 'ks'")
     places = check_int(spectrum.length_ if placed else spectrum.n_regions, "places", who, longest if placed else 1)
     _require(max(longest * math.log2(size), math.log2(places)) <= math.log2(LARGEST), spectrum, "words are too many")
     _check_alphabet(spectrum, sum((places - k + 1 if placed else places) * size**k for k in spectrum.ks_))

@@ -38,7 +38,7 @@ class Objects:
         if kind in _WRITERS:
             title, write = _WRITERS[kind]
             return title, write(value)
-        itself = callable(value) and hasattr(value, "__name__")  # a class or function stands for itself
+        itself = callable(value) and hasattr(value, "__name__")  # a class or function
         name = name_of(value if itself else kind)
         if name is None:
             what = f"the {kind.__name__} {_full(value)}" if itself else f"an object of the class {_full(kind)}"

@@ -55,7 +55,7 @@ class Steps(NamedTuple):
     told which objects leave the batch with their models. E-steps that go on from the last are told by ``begin`` where
     the first starts. Of families whose densities have no bound, ``at_floor`` says which components of a model are at
     their floor, in which directions (the last axis), ``counts``, from statistics, how many observations each has, and
-    ``coincide`` which rest on observations that all but coincide. ``settled``, if there is one, says which models a
+    ``coincide`` which rest on observations that nearly coincide. ``settled``, if there is one, says which models a
     step from the first to the second has left where they were: they have converged, whatever their objectives.
     """
 

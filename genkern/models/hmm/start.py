@@ -106,7 +106,7 @@ def pack_for_start(model: HMM, emission: LeafEstimator, X: Any) -> Packed:
 
 
 def _by_name(init: str, plan: StartPlan) -> str:
-    """Return the kind of start that "auto" stands for, refusing clusters of symbols."""
+    """Return the kind of start that "auto" means, refusing clusters of symbols."""
     numeric = plan.packed.alphabet is None
     if init in ("kmeans", "gmm") and not numeric:
         raise ValueError(f"HMMEstimator: init={init!r} needs vectors. Got symbols; use 'segmental' or 'random'.")

@@ -50,7 +50,7 @@ def embedding(kind: str, *, alphabet: Any = None, random_state: Any = 0, n_jobs:
 
     Examples
     --------
-    >>> from genkern.recipes import embedding
+    >>> from genkern.similarity import embedding
     >>> embedding("symbols").fit_transform(["aabb", "abab", "bbbb"]).shape[0]
     3
     """
@@ -102,7 +102,7 @@ def gram(
 
     Examples
     --------
-    >>> from genkern.recipes import gram
+    >>> from genkern.similarity import gram
     >>> gram(["aabb", "abab", "bbbb"], kernel="spectrum").shape
     (3, 3)
     """
