@@ -144,7 +144,7 @@ def are_documents(share: float, letters: Iterable[str]) -> bool:
 
 def _of_texts(texts: list[str], who: str) -> str:
     """Return "documents" for strings of which some have several words, or raise."""
-    share = np.mean([len(text.split()) > 1 for text in texts])
+    share = float(np.mean([len(text.split()) > 1 for text in texts]))
     if are_documents(share, {letter for text in texts for letter in set(text)}):
         return "documents"
     what = "sequences in blocks" if share >= SPACED else f"strings of which {share:.0%} have several words"
