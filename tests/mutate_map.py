@@ -72,7 +72,7 @@ def pytest_runtest_protocol(item):
         return (yield)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
-        places = {(os.path.relpath(code.co_filename, HOME), code.co_firstlineno) for code in set(reached)}
+        places = {(os.path.relpath(code.co_filename), code.co_firstlineno) for code in set(reached)}
         write(item.nodeid, reached=sorted(place for place in places if place[0].startswith("genkern/core")))
 
 
