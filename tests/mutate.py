@@ -132,14 +132,20 @@ class Changed(SourceFileLoader):
         return compile(self.tree, self.path, "exec")
 
 
-def keep_apart(path, tree, own):
+def keep_apart(path, own):
     """Let what is compiled of a mutant, and of all that may call it, lie in a folder of its own."""
-    jit, common = importlib.import_module("genkern.core.jit"), os.environ["NUMBA_CACHE_DIR"]
-    source, directory, name = jit._source, jit.cache_directory, ".".join(path.with_suffix("").parts[2:])
-    jit._source = lambda module: source(module) + ast.unparse(tree) * (module == name)
-    jit.cache_directory = lambda digest, _: directory(
-        digest, common if os.path.exists(f"{common}/genkern-{digest}") else str(own)
-    )
+    jit, config = importlib.import_module("genkern.core.jit"), sys.modules["numba"].config
+    compiled, name, common = jit._compiled, ".".join(path.with_suffix("").parts[2:]), config.CACHE_DIR
+
+    def apart(function, flags):
+        module = jit._module_of(Path(function.__code__.co_filename))
+        config.CACHE_DIR = str(own) if name in jit._reached(module) else common
+        try:
+            return compiled(function, flags)
+        finally:
+            config.CACHE_DIR = common
+
+    jit._compiled = apart
 
 
 class Failures:
@@ -168,7 +174,7 @@ def show(path, tree, tests, compiled, own, seconds):
     if tree is not None:
         sys.meta_path.insert(0, Changed(path, tree))
     if tree is not None and compiled and path.parts[1] == "core":
-        keep_apart(path, tree, own)
+        keep_apart(path, own)
     flags = ["-qx", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:pytest_cov", "-m", "not slow"]
     os._exit(sys.modules["pytest"].main([*flags, *tests], plugins=[Failures(own / "failure")]))
 

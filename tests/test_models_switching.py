@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from genkern import HMM, LDS, FisherScore, Gaussian, LDSEstimator, SwitchingLDS, SwitchingLDSEstimator, check_score
+from genkern.core.switching.collapse import collapsed_regimes
 from genkern.models.switching.estimator import SWEEPS
 from genkern.models.switching.field import field_statistics, mean_field
 from tests.oracles_lds import drop, random_lds
@@ -564,3 +565,17 @@ def test_estimator_errors():
     ):
         with pytest.raises(ValueError, match=message):
             SwitchingLDSEstimator(**params).fit(X)
+
+
+def test_merged_beliefs_are_exact_where_states_forget():
+    """Without a transition of states nothing is lost by merging them: regimes are those of an HMM."""
+    model, x = random_switching(np.random.default_rng(3), S=3), np.random.default_rng(4).normal(size=(5, 2))
+    fields = {name: getattr(model.systems, name) for name in model.systems._fields}
+    systems = LDS._restore(*{**fields, "transition": np.zeros_like(model.systems.transition)}.values())
+    model = SwitchingLDS(model.start, model.transitions, systems)
+    paths = list(itertools.product(range(3), repeat=5))
+    logs = np.array([dense_path(model, path, x)[0] for path in paths])
+    weights = np.exp(logs - logsumexp(logs))
+    exact = [[weights @ (np.array(paths)[:, t] == k) for k in range(3)] for t in range(5)]
+    twice = collapsed_regimes(model.regimes(), np.concatenate([x, x]), np.array([0, 5, 10]))
+    np.testing.assert_allclose(twice, exact + exact, rtol=1e-9)
