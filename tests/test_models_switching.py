@@ -106,6 +106,25 @@ def test_likelihood_and_posterior_are_those_of_all_paths(case):
             np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-8)
 
 
+def test_moments_of_statistics_are_those_of_all_paths(case):
+    model, X = case
+    X[0][1] = np.nan  # a step at which nothing is seen
+    for x, statistics in zip(X, (model.statistics([x]).blocks for x in X)):
+        paths = list(itertools.product(range(2), repeat=len(x)))
+        laws = [dense_path(model, path, x) for path in paths]
+        weights = np.exp([law[0] for law in laws] - logsumexp([law[0] for law in laws]))
+        left, seen, seen_sum, counts = (np.zeros((2, *shape)) for shape in ((2, 2), (2, 2), (2,), (3,)))
+        for path, weight, (_, mean, cov) in zip(paths, weights, laws):
+            seconds = [cov[2 * t : 2 * t + 2, 2 * t : 2 * t + 2] + np.outer(m, m) for t, m in enumerate(mean)]
+            for t, k in enumerate(path):
+                counts[k] += weight * np.array([t == 0, t > 0, not np.isnan(x[t]).all()])
+                left[k] += weight * seconds[t - 1] * (t > 0)
+                seen[k] += weight * seconds[t] * (not np.isnan(x[t]).all())
+                seen_sum[k] += weight * mean[t] * (not np.isnan(x[t]).all())
+        for name, expected in {"left": left, "seen": seen, "seen_sum": seen_sum, "counts": counts}.items():
+            np.testing.assert_allclose(statistics[f"systems.{name}"][0], expected, rtol=1e-7, atol=1e-8)
+
+
 def test_three_regimes():
     rng = np.random.default_rng(2)
     model = random_switching(rng, 3, 1, 2)
