@@ -111,9 +111,9 @@ def mutated(source, route):
 def sample(count, seed, under):
     """Return mutants (path, route, line, what): one change each of lines drawn at random."""
     lines = defaultdict(list)
-    for path in sorted((ROOT / under).rglob("*.py")):
+    for path in sorted((HOME / under).rglob("*.py")):
         for site in sites(ast.parse(path.read_text())):
-            lines[path.relative_to(ROOT), site[1]].append(site)
+            lines[path.relative_to(HOME), site[1]].append(site)
     rng = random.Random(seed)
     return [(path, *rng.choice(lines[path, line])) for path, line in rng.sample(sorted(lines), count)]
 

@@ -245,7 +245,7 @@ def lines_naming(names):
 @cache
 def sources():
     """Return the texts of the package."""
-    return {path.relative_to(ROOT): path.read_text() for path in sorted((ROOT / "genkern").rglob("*.py"))}
+    return {path.relative_to(HOME): path.read_text() for path in sorted((HOME / "genkern").rglob("*.py"))}
 
 
 @cache
