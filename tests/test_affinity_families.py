@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import integrate
+from scipy import integrate, stats
+from scipy.special import logsumexp
 
 from genkern import (
     HMM,
@@ -77,6 +78,16 @@ def test_bernoulli(how: Any) -> None:
 @pytest.mark.parametrize("pair", [(Poisson(3.0), Poisson(7.5)), (Poisson(0.0), Poisson(2.0)), (Poisson(12.0),) * 2])
 def test_poisson(how: Any, pair: Any) -> None:
     assert value(*pair, how) == pytest.approx(summed(*pair, how, COUNTS), rel=1e-12)
+
+
+@pytest.mark.parametrize("rho", [0.2, 0.7, 1.6])
+@pytest.mark.parametrize("rates", [(3e4, 3e4), (4e4, 4.1e4), (1.2e5, 1.19e5)])
+def test_products_of_large_rates_are_the_sum_as_well(rho: float, rates: Any) -> None:
+    middle = math.sqrt(rates[0] * rates[1])
+    x = np.arange(max(0, int(middle - 60 * math.sqrt(middle / rho))), int(middle + 60 * math.sqrt(middle / rho)))
+    logs = sum(rho * stats.poisson(rate).logpmf(x) for rate in rates)
+    found = float(affinity(*map(Poisson, rates), Power(rho)))
+    assert found == pytest.approx(float(logsumexp(logs)), abs=2e-9)
 
 
 @pytest.mark.parametrize("rho", [0.5, 1.0])

@@ -189,6 +189,17 @@ def test_chunks_do_not_change_means(monkeypatch: pytest.MonkeyPatch) -> None:
     assert float(affinity(p, q, Expected(1.0))) == pytest.approx(before, rel=1e-14)
 
 
+@pytest.mark.parametrize("how", [Power(0.5), Expected(0.7), Jeffreys(2.0)], ids=repr)
+def test_tables_have_the_values_of_their_pairs(how: Any) -> None:
+    left = [Sampled(Gaussian(m, 1.0), 30) for m in (0.0, 1.0)]
+    right = [Sampled(Gaussian(m, 2.0), 20) for m in (-1.0, 0.5, 2.0)]
+    table = affinity(left, right, how)
+    assert_allclose(table, [[float(affinity(p, q, how)) for q in right] for p in left], rtol=1e-12)
+    if isinstance(how, Expected):
+        gaps = np.array([[np.subtract.outer(*(np.ravel(s.draws(None)) for s in (p, q))) for q in right] for p in left])
+        assert_allclose(np.exp(table), np.exp(-0.35 * gaps**2).mean(axis=(-1, -2)), rtol=1e-12)
+
+
 # --- a proposal for all
 
 
@@ -242,6 +253,8 @@ def test_refusals_of_proposals() -> None:
         fitted.transform([Uniform(0.0, 1.0), "text"])
     with pytest.raises(ValueError, match="empty list"):
         ProposalFeatures().fit([])
+    with pytest.raises(ValueError, match="'rho' parameter of ProposalFeatures must be a finite number > 0"):
+        ProposalFeatures(0.0).fit([hidden(0.9)])
     long = ProposalFeatures(1.0, n=5, length=3000, normalize=False).fit([hidden(0.9)])
     with pytest.raises(ValueError, match="leave the range of floating point"):
         long.transform([hidden(0.9)])

@@ -17,6 +17,13 @@ from genkern.core.kalman.paths import path_densities
 HOWS = [Power(0.6), Power(1.0), Expected(0.0), Expected(0.8)]
 
 
+@pytest.fixture(autouse=True)
+def _fresh_draws() -> None:
+    """Tests change N_PATHS, which the paths that are kept do not show."""
+    for kept in (switching._drawn, switching._log_determinants):
+        kept.cache_clear()
+
+
 def model(seed: int, regimes: int, n: int = 2, d: int = 1, batch: tuple[int, ...] = ()) -> SwitchingLDS:
     r = np.random.default_rng(seed)
     shape = (*batch, regimes)

@@ -5,8 +5,9 @@ import time
 import numpy as np
 import pytest
 
-from genkern import HMM, LDS, Categorical, FactorialHMM, MarkovChain, SwitchingLDS
+from genkern import HMM, LDS, Categorical, FactorialHMM, MarkovChain, SiteModel, SwitchingLDS
 from genkern.models.draws import NUMBERS, draw_paths, draw_rows, draw_stopping
+from tests.cases_zoo import ZOO
 
 
 @pytest.fixture
@@ -96,3 +97,12 @@ def test_one_long_sequence_costs_about_what_many_short_ones_do(rng, name):
     many = min(seconds(1000, 100) for _ in range(3))
     one = min(seconds(1, 100_000) for _ in range(3))
     assert one < 6.0 * many + 0.02
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_none_can_be_drawn_and_fewer_are_refused(name):
+    model = ZOO[name]
+    length = {} if isinstance(model, SiteModel) else {"length": 3}
+    assert list(model.sample(0, **length)) == []
+    with pytest.raises(ValueError, match=r"'n' parameter of .*\.s\w+ must be an int >= 0\. Got -1 instead"):
+        model.sample(-1, **length)

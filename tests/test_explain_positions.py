@@ -417,3 +417,13 @@ def test_windows_of_a_recipe() -> None:
                 assert_allclose(table[:, columns], expected * weights[columns], rtol=0, atol=1e-9)
                 seen += len(columns)
     assert seen == len(names)
+
+
+def test_log_probabilities_of_factorial_positions_are_those_of_the_beginnings() -> None:
+    for sizes in ((2,), (2, 3), (3, 1, 2)):
+        starts, steps = [rows(k) for k in sizes], [rows(k, k) for k in sizes]
+        starts[0] = np.eye(sizes[0])[0]  # some joint states are impossible
+        model = FactorialHMM(starts, steps, [np.linspace(-1.0, 1.5, k)[:, None] for k in sizes], [[0.6]])
+        logs = np.concatenate([found.log_prob for found in model.position_statistics(model.pack([SERIES]))])
+        whole = model.to_hmm().log_prob([SERIES[:n] for n in range(1, len(SERIES) + 1)])
+        np.testing.assert_allclose(logs, np.diff(whole, prepend=0.0), rtol=1e-12)

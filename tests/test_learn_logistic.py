@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from genkern import RBF, Categorical, KernelLogisticRegression, ProbabilityProduct
 from genkern.learn import logistic
 from genkern.learn.kernel_classifier import check_symmetric
-from genkern.learn.logistic_newton import best_bias
+from genkern.learn.logistic_newton import DualSpace, PrimalSpace, best_bias, solve
 
 BIASES = ("free", "penalised", None)
 
@@ -360,3 +360,22 @@ def test_best_bias_balances_the_classes(up, down):
     misses = np.log(weights) - np.logaddexp(0, signs * (values + b))
     balance = np.logaddexp.reduce(misses[signs > 0]) - np.logaddexp.reduce(misses[signs < 0])
     np.testing.assert_allclose(balance, 0.0, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("space", [PrimalSpace, lambda Z: DualSpace(Z @ Z.T)])
+def test_steps_that_go_too_far_are_halved(space):
+    """Few weights on one side and many on the other: the first Newton steps overshoot."""
+    Z, signs = np.array([[-0.9], [0.8], [-2.5]]), np.array([1.0, -1.0, 1.0])
+    weights, looks = np.array([6.421, 2067.786, 2.188]), []
+
+    def loss(x):
+        return weights @ np.logaddexp(0.0, -signs * (Z @ x[:1] + x[1])) + 0.5 * x[0] ** 2
+
+    best = minimize(loss, [-4.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-13, "maxiter": 10**4})
+    own = space(Z)
+    values, own.values = own.values, lambda coefficients: looks.append(None) or values(coefficients)
+    found = solve(own, signs, weights, True, 1e-12, 100)
+    assert len(looks) > found.n_iter + 1  # a step was halved
+    assert found.converged
+    assert found.objective == pytest.approx(best.fun, rel=1e-10)
+    np.testing.assert_allclose([found.dual @ Z[:, 0], found.bias], best.x, rtol=1e-4)

@@ -225,10 +225,11 @@ def test_draws_follow_the_density(kind):
 # --- derivatives
 
 
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 2, 2), (2, 1, 3, 2)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_derivatives_agree_with_differences(kind):
+def test_derivatives_agree_with_differences(kind, sizes):
     rng = np.random.default_rng(6)
-    model = random_model(rng, (2, 3), kind, zeros=0.2)
+    model = random_model(rng, sizes, kind, zeros=0.2)
     X = random_series(rng, (1, 6, 4), missing=0.3)
     X[2][0] = np.nan
     assert max(check_score(model, X).values()) < 1e-7

@@ -535,3 +535,14 @@ def test_without_jit():
     run = subprocess.run([sys.executable, "-W", "error", "-c", program], env=env, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     np.testing.assert_allclose(eval(run.stdout), without_jit(), rtol=1e-11, atol=1e-13)
+
+
+def test_a_bag_that_begins_where_the_last_one_ends_stays_its_own():
+    bags = [np.array([[0.0], [0.4], [1.0]]), np.array([[3.0], [1.0], [1.0], [2.5]])]
+    together = KDEEstimator(variance="silverman").fit_each(bags)
+    for bag, model in zip(bags, together, strict=True):
+        alone = KDEEstimator(variance="silverman").fit([bag]).model_
+        points = np.linspace(-2.0, 5.0, 9)[:, None]
+        np.testing.assert_allclose(model.log_density(points), alone.log_density(points), rtol=1e-12)
+        parts = stats.norm(bag[:, 0], np.sqrt(alone.variance)).pdf(points)
+        np.testing.assert_allclose(alone.log_density(points), np.log(parts.mean(axis=1)), rtol=1e-10)

@@ -290,6 +290,19 @@ def test_fit_each_depends_on_each_object_alone():
         np.testing.assert_allclose(model.values, complete.fit([bag]).model_.values, atol=1e-10)
 
 
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_em_starts_from_a_network_as_it_is(covariance):
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((30, 3)) @ rng.standard_normal((3, 3)) + [5.0, 0.0, -2.0]
+    X[2, 1] = np.nan
+    shape = {"structure": {"x": [], "y": ["x"]}, "dims": {"y": 2}, "covariance": covariance}
+    first = LinearGaussianNetEstimator(**shape, max_iter=3, tol=0.0).fit(X).model_
+    still = LinearGaussianNetEstimator(**shape, init=first, max_iter=0, tol=0.0).fit(X).model_
+    np.testing.assert_allclose(still.values, first.values, rtol=1e-9, atol=1e-9)
+    each = LinearGaussianNetEstimator(**shape, init=first, max_iter=0, tol=0.0).fit_each([X, X[:20]])
+    np.testing.assert_allclose(each[1].values, first.values, rtol=1e-9, atol=1e-9)
+
+
 def test_degenerate_data_meet_the_floor():
     constant = np.ones((4, 2))
     net = LinearGaussianNetEstimator({"a": [], "b": ["a"]}, min_covar=0.01).fit(constant).model_

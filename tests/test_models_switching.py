@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from genkern import HMM, LDS, FisherScore, Gaussian, LDSEstimator, SwitchingLDS, SwitchingLDSEstimator, check_score
+from genkern.core.switching.collapse import collapsed_regimes
 from genkern.models.switching.estimator import SWEEPS
 from genkern.models.switching.field import field_statistics, mean_field
 from tests.oracles_lds import drop, random_lds
@@ -103,6 +104,25 @@ def test_likelihood_and_posterior_are_those_of_all_paths(case):
         np.testing.assert_allclose(log_prob, expected[0], rtol=1e-10)
         for ours, theirs in zip(parts, expected[1:]):
             np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-8)
+
+
+def test_moments_of_statistics_are_those_of_all_paths(case):
+    model, X = case
+    X[0][1] = np.nan  # a step at which nothing is seen
+    for x, statistics in zip(X, (model.statistics([x]).blocks for x in X)):
+        paths = list(itertools.product(range(2), repeat=len(x)))
+        laws = [dense_path(model, path, x) for path in paths]
+        weights = np.exp([law[0] for law in laws] - logsumexp([law[0] for law in laws]))
+        left, seen, seen_sum, counts = (np.zeros((2, *shape)) for shape in ((2, 2), (2, 2), (2,), (3,)))
+        for path, weight, (_, mean, cov) in zip(paths, weights, laws):
+            seconds = [cov[2 * t : 2 * t + 2, 2 * t : 2 * t + 2] + np.outer(m, m) for t, m in enumerate(mean)]
+            for t, k in enumerate(path):
+                counts[k] += weight * np.array([t == 0, t > 0, not np.isnan(x[t]).all()])
+                left[k] += weight * seconds[t - 1] * (t > 0)
+                seen[k] += weight * seconds[t] * (not np.isnan(x[t]).all())
+                seen_sum[k] += weight * mean[t] * (not np.isnan(x[t]).all())
+        for name, expected in {"left": left, "seen": seen, "seen_sum": seen_sum, "counts": counts}.items():
+            np.testing.assert_allclose(statistics[f"systems.{name}"][0], expected, rtol=1e-7, atol=1e-8)
 
 
 def test_three_regimes():
@@ -564,3 +584,17 @@ def test_estimator_errors():
     ):
         with pytest.raises(ValueError, match=message):
             SwitchingLDSEstimator(**params).fit(X)
+
+
+def test_merged_beliefs_are_exact_where_states_forget():
+    """Without a transition of states nothing is lost by merging them: regimes are those of an HMM."""
+    model, x = random_switching(np.random.default_rng(3), S=3), np.random.default_rng(4).normal(size=(5, 2))
+    fields = {name: getattr(model.systems, name) for name in model.systems._fields}
+    systems = LDS._restore(*{**fields, "transition": np.zeros_like(model.systems.transition)}.values())
+    model = SwitchingLDS(model.start, model.transitions, systems)
+    paths = list(itertools.product(range(3), repeat=5))
+    logs = np.array([dense_path(model, path, x)[0] for path in paths])
+    weights = np.exp(logs - logsumexp(logs))
+    exact = [[weights @ (np.array(paths)[:, t] == k) for k in range(3)] for t in range(5)]
+    twice = collapsed_regimes(model.regimes(), np.concatenate([x, x]), np.array([0, 5, 10]))
+    np.testing.assert_allclose(twice, exact + exact, rtol=1e-9)

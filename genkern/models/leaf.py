@@ -17,7 +17,7 @@ from genkern.models.characteristic import EmittingChain, Scaled, Waves
 from genkern.models.information import Information, InformationBlocks
 from genkern.models.positions import each_point, is_window
 from genkern.models.value import rebatch
-from genkern.validation import Floats
+from genkern.validation import Floats, check_int
 
 
 class Leaf(Model):
@@ -115,6 +115,12 @@ class Leaf(Model):
         return self.weigh(packed, evidence.table * raw, totals=True)
 
     # --- derived: bags of independent draws
+
+    def _draws(self, n: int, length: int) -> NDArray[np.int64]:
+        """Return zeros, the only member so often as n bags of so many points need; for ``sample`` of one leaf."""
+        self._require_single("sample")
+        who = f"{type(self).__name__}.sample"
+        return np.zeros(check_int(n, "n", who, 0) * check_int(length, "length", who, 0), np.int64)
 
     def log_prob(self, X: Any) -> Floats:
         """Return the log-likelihood of each bag of points, shape (n_objects,) + batch."""

@@ -156,10 +156,7 @@ class Categorical(Leaf):
 
     def sample(self, n: int, *, length: int = 1, rng: Any = None) -> list[Any]:
         """Return n bags of ``length`` symbols."""
-        self._require_single("sample")
-        codes = self._restore(self.probs[None], self.alphabet).draw(
-            np.zeros(n * length, np.int64), np.random.default_rng(rng)
-        )
+        codes = self._restore(self.probs[None], self.alphabet).draw(self._draws(n, length), np.random.default_rng(rng))
         return [self.alphabet.decode(bag) for bag in codes.reshape(n, length)]
 
 

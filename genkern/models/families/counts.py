@@ -85,8 +85,7 @@ class CountLeaf(Leaf):
 
     def sample(self, n: int, *, length: int = 1, rng: Any = None) -> list[Floats]:
         """Return n bags of ``length`` rows of counts, each (length, m)."""
-        self._require_single("sample")
-        rows = self.stack([self]).draw(np.zeros(n * length, np.int64), np.random.default_rng(rng))
+        rows = self.stack([self]).draw(self._draws(n, length), np.random.default_rng(rng))
         return list(rows.reshape(n, length, rows.shape[-1]))
 
 

@@ -197,9 +197,8 @@ class FieldLeaf(Leaf):
 
     def sample(self, n: int, *, length: int = 1, rng: Any = None) -> list[Floats]:
         """Return n bags of ``length`` points, each (length, d)."""
-        self._require_single("sample")
         one = self._restore(*(value[None] for value in self._values()))
-        draws = one.draw(np.zeros(n * length, np.int64), np.random.default_rng(rng))
+        draws = one.draw(self._draws(n, length), np.random.default_rng(rng))
         return list(draws.reshape(n, length, draws.shape[-1]))
 
 

@@ -231,9 +231,8 @@ class Gaussian(Leaf):
 
     def sample(self, n: int, *, length: int = 1, rng: Any = None) -> list[Floats]:
         """Return n bags of ``length`` vectors, each (length, d)."""
-        self._require_single("sample")
         one = self._restore(self.mean[None], self.cov[None])
-        draws = one.draw(np.zeros(n * length, np.int64), np.random.default_rng(rng))
+        draws = one.draw(self._draws(n, length), np.random.default_rng(rng))
         return list(draws.reshape(n, length, draws.shape[-1]))
 
 

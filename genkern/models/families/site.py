@@ -163,10 +163,9 @@ class SiteModel(Leaf):
 
     def sample(self, n: int, *, length: int | None = None, rng: Any = None) -> list[Any]:
         """Return n windows; ``length``, if given, must be L."""
-        self._require_single("sample")
         if length not in (None, len(self.probs)):
             raise ValueError(f"SiteModel.sample: windows have length {len(self.probs)}. Got length={length!r}.")
-        codes = self.stack([self]).draw(np.zeros(n, np.int64), np.random.default_rng(rng))
+        codes = self.stack([self]).draw(self._draws(n, 1), np.random.default_rng(rng))
         return [self.alphabet.decode(window) for window in codes]
 
 

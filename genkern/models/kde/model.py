@@ -201,8 +201,7 @@ class KDE(Leaf):
 
     def sample(self, n: int, *, length: int = 1, rng: Any = None) -> list[Floats]:
         """Return n bags of ``length`` vectors, each (length, d)."""
-        self._require_single("sample")
-        draws = self.stack([self]).draw(np.zeros(n * length, np.int64), np.random.default_rng(rng))
+        draws = self.stack([self]).draw(self._draws(n, length), np.random.default_rng(rng))
         return list(draws.reshape(n, length, draws.shape[-1]))
 
 
