@@ -58,6 +58,7 @@ RECIPES: dict[str, tuple[Any, Any, Any]] = {
     "fisher_svm": (recipes.fisher_svm(2), STRINGS, LABELS),
     "fisher_svm of series": (recipes.fisher_svm(2), SERIES, LABELS[:8]),
     "meanmap_svm": (recipes.meanmap_svm(2), STRINGS, LABELS),
+    "points": (recipes.points(3), SERIES, LABELS[:8]),
     "product_svm": (recipes.product_svm(2), SERIES, LABELS[:8]),
     "series": (recipes.series(3, 2), SERIES, LABELS[:8]),
     "spectrum_svm": (recipes.spectrum_svm(2), STRINGS, LABELS),
