@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 
-QUIET = 1.0  # seconds in which nothing is said
+QUIET = 1.0  # seconds in which nothing is said, and between updates of the line of a terminal
 PAUSE = 10.0  # seconds between lines where there is no terminal
-REFRESH = 0.2  # seconds between updates of the line of a terminal
 
 
 def report(text: str) -> None:
@@ -19,8 +19,8 @@ def report(text: str) -> None:
 class Progress:
     """Counts the steps of long work and says how far it is and how long it will take.
 
-    Work of less than a second is silent. On a terminal one line is rewritten, elsewhere there is a line every ten
-    seconds.
+    Work of less than a second is silent. After that, on a terminal one line is rewritten every second, elsewhere there
+    is a line every ten seconds, also while a step takes long.
 
     Parameters
     ----------
@@ -29,43 +29,56 @@ class Progress:
     total : int, optional
         Number of steps; without it only the steps so far are told.
     unit : str, default="steps"
-        What is counted.
+        What is counted; empty where nothing is.
     enabled : bool, default=True
         Whether anything is said.
     """
 
     def __init__(self, what: str, total: int | None = None, unit: str = "steps", enabled: bool = True):
-        self._what, self._total, self._unit, self._enabled = what, total, unit, enabled
-        self._done, self._began = 0, time.monotonic()
+        self._what, self._total, self._unit = what, total, unit
+        self._done, self._note, self._began = 0, "", time.monotonic()
         self._terminal = enabled and sys.stderr.isatty()
-        self._next = self._began + QUIET
         self._shown = 0  # characters on the line of the terminal
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._tell, daemon=True) if enabled else None
 
     def __enter__(self) -> Progress:
+        if self._thread is not None:
+            self._thread.start()
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
         if self._shown:
             self._rewrite("")
 
     def advance(self, steps: int = 1, note: str = "") -> None:
-        """Count steps that are done; say so if it is time."""
-        self._done += steps
-        now = time.monotonic()
-        if not self._enabled or now < self._next:
-            return
-        self._next = now + (REFRESH if self._terminal else PAUSE)
-        line = self._line(now - self._began) + (f", {note}" if note else "")
-        if self._terminal:
-            self._rewrite(line)
-        else:
-            report(line)
+        """Count steps that are done, with a note on the last one."""
+        self._done, self._note = self._done + steps, note
+
+    def _tell(self) -> None:
+        """Say how far the work is, again and again, until it is over."""
+        pause = QUIET
+        while not self._over.wait(pause):
+            pause = QUIET if self._terminal else PAUSE
+            line = self._line(time.monotonic() - self._began)
+            if self._terminal:
+                self._rewrite(line)
+            else:
+                report(line)
 
     def _line(self, elapsed: float) -> str:
+        done, note = self._done, f", {self._note}" if self._note else ""
+        if not self._unit:
+            return f"{self._what}: {spell_seconds(elapsed)} so far"
         if self._total is None:
-            return f"{self._what}: {self._done} {self._unit} in {spell_seconds(elapsed)}"
-        left = elapsed * (self._total - self._done) / max(self._done, 1)
-        return f"{self._what}: {self._done} of {self._total} {self._unit}, about {spell_seconds(left)} left"
+            return f"{self._what}: {done} {self._unit} in {spell_seconds(elapsed)}{note}"
+        count = f"{self._what}: {done} of {self._total} {self._unit}"
+        if not done:
+            return f"{count}, {spell_seconds(elapsed)} so far"
+        return f"{count}, about {spell_seconds(elapsed * (self._total - done) / done)} left{note}"
 
     def _rewrite(self, line: str) -> None:
         sys.stderr.write(f"\r{line.ljust(self._shown)}" + ("" if line else "\r"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from genkern.cli.options import common, files, read_data, reading
+from genkern.cli.options import common, files, read_data, reading, working
 from genkern.cli.output import answer
 from genkern.data.whole_files import check_place
 
@@ -26,5 +26,6 @@ def convert_command(
     data = read_data(files, options)
     from genkern.io import write
 
-    write(data, output, format=to)
+    with working(f"writing {output}"):
+        write(data, output, format=to)
     answer({"objects": len(data), "output": str(output)}, f"{len(data)} objects written to {output}", as_json)

@@ -10,6 +10,7 @@ import click
 from genkern.cli.options import common, files, names, read_data, reading
 from genkern.cli.output import answer, csv_rows
 from genkern.data.whole_files import check_place, whole_file
+from genkern.progress import Progress
 
 SHOWN = 3  # objects, where none is named
 
@@ -47,7 +48,12 @@ def explain_command(
     if not objects and len(chosen) < len(data) and not quiet:
         click.echo(f"{len(chosen)} of {len(data)} objects; name others by --object ID.", err=True)
     wanted = None if label is None else _as_class(label, classifier.classes_)
-    found = {str(names(data)[i]): explain(classifier, data.X[i], wanted) for i in chosen}
+    ids = names(data)
+    found = {}
+    with Progress("explain", len(chosen), "objects", not quiet) as progress:
+        for i in chosen:
+            found[ids[i]] = explain(classifier, data.X[i], wanted)
+            progress.advance()
     if output is not None and output.suffix == ".csv":
         with csv_rows(output, ["id", "class", "part", "name", "contribution"]) as write:
             for name, each in found.items():

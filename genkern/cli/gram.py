@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from genkern.cli.options import common, files, kernel_option, learning, names, read_data, reading
+from genkern.cli.options import common, files, kernel_option, learning, names, read_data, reading, working
 from genkern.cli.output import answer, csv_rows
 from genkern.data.whole_files import check_place, whole_file
 
@@ -41,7 +41,8 @@ def gram_command(
 
     from genkern.similarity import gram
 
-    K = gram(data.X, data.kind, kernel=kernel, alphabet=options["alphabet"], random_state=seed, n_jobs=jobs)
+    with working(f"kernel values between {len(data)} objects"):
+        K = gram(data.X, data.kind, kernel=kernel, alphabet=options["alphabet"], random_state=seed, n_jobs=jobs)
     if output.suffix == ".csv":
         with csv_rows(output, ["id", *names(data)]) as write:
             write([name, *map(repr, row.tolist())] for name, row in zip(names(data), K))

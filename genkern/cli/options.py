@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from genkern.progress import Progress
+
 if TYPE_CHECKING:
     from genkern.io import Dataset
 
@@ -113,9 +115,15 @@ def paths(names: tuple[str, ...]) -> Any:
 
 def read_data(names: tuple[str, ...], options: dict[str, Any]) -> Dataset:
     """Return the data of files, read as the options say."""
-    from genkern.io import read
+    with working(f"reading {', '.join(names)}"):
+        from genkern.io import read
 
-    return read(paths(names), **reading_settings(options))
+        return read(paths(names), **reading_settings(options))
+
+
+def working(what: str) -> Progress:
+    """Return a context in which a person is told that something goes on, unless the command is quiet."""
+    return Progress(what, unit="", enabled=not click.get_current_context().params["quiet"])
 
 
 def names(dataset: Dataset, start: int = 0) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ from typing import Any
 import click
 
 from genkern.cli.learners import make_recipe, recipe_option
-from genkern.cli.options import common, files, labelled, learning, read_data, reading
+from genkern.cli.options import common, files, labelled, learning, read_data, reading, working
 from genkern.cli.output import answer
 from genkern.data.whole_files import check_place
 from genkern.progress import spell_seconds
@@ -48,7 +49,9 @@ def train_command(
     settings = {"random_state": seed, "n_jobs": jobs, "alphabet": options["alphabet"], "budget": budget}
     model = make_recipe(recipe, kind=data.kind, verbose=int(not quiet), **settings)
     began = time.perf_counter()
-    model.fit(data.X, data.y, **({} if data.groups is None else group_arguments(model, data.groups)))
+    told = contextlib.nullcontext() if recipe == "auto" else working(f"training {recipe}")  # auto reports by itself
+    with told:
+        model.fit(data.X, data.y, **({} if data.groups is None else group_arguments(model, data.groups)))
     seconds = time.perf_counter() - began
     summary = {
         "recipe": recipe,
