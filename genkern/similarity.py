@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -167,7 +168,10 @@ def plane(K: Any, method: str = "pca", *, random_state: Any = 0) -> tuple[Floats
     else:
         learner = _umap(min(15, len(gram) - 1), random_state)
     name = {"tsne": "t-SNE", "umap": "UMAP"}[method]
-    return np.asarray(learner.fit_transform(distances), np.float64), (f"{name} 1", f"{name} 2")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "using precomputed metric")  # of UMAP: new objects are not asked about
+        places = np.asarray(learner.fit_transform(distances), np.float64)
+    return places, (f"{name} 1", f"{name} 2")
 
 
 def cluster(K: Any, n_clusters: int | None = None, *, random_state: Any = 0) -> tuple[Ints, float]:

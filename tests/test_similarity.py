@@ -1,0 +1,102 @@
+"""Gram matrices of any kind of objects, maps and clusters, against counts by hand and explicit features."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from genkern import recipes, similarity
+from genkern.kernels.components import principal_components
+
+WORDS = ["aabab", "abaab", "bbbab", "babbb", "aaaab"]
+
+
+def cosine(x: str, y: str, k: int = 3) -> float:
+    a, b = (Counter(s[i : i + k] for i in range(len(s) - k + 1)) for s in (x, y))
+    return sum(a[w] * b[w] for w in a) / np.sqrt(sum(v**2 for v in a.values()) * sum(v**2 for v in b.values()))
+
+
+def test_spectrum_kernel_is_the_cosine_of_counts() -> None:
+    found = similarity.gram(WORDS, kernel="spectrum")
+    np.testing.assert_allclose(found, [[cosine(x, y) for y in WORDS] for x in WORDS], atol=1e-12)
+
+
+def test_default_kernel_is_that_of_the_recipe_without_its_learner() -> None:
+    rng = np.random.default_rng(0)
+    X = [np.cumsum(rng.normal(size=(20, 2)), axis=0) for _ in range(6)]
+    features = recipes.series()[:-1].fit_transform(X)
+    K = features @ features.T
+    scale = np.sqrt(np.diag(K))
+    np.testing.assert_allclose(similarity.gram(X, "series"), K / np.outer(scale, scale), atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("kind", "X"),
+    [
+        ("series", [np.sin(np.arange(12.0) * i)[:, None] for i in (1, 2, 3)]),
+        ("points", [np.random.default_rng(i).normal(i, size=(15, 2)) for i in range(4)]),
+        ("symbols", WORDS),
+        ("codes", ["".join(c * n for c in "0246") for n in (8, 12, 16)]),
+        ("documents", ["my thesis advisor", "my advisor", "a professor of computing", ""]),
+    ],
+)
+@pytest.mark.parametrize("kernel", ["default", "product"])
+def test_every_kind_has_a_kernel(kind: str, X: list, kernel: str) -> None:
+    if kernel == "product" and kind in ("documents", "points"):
+        return  # of sequences
+    K = similarity.gram(X, kind, kernel=kernel)
+    assert K.shape == (len(X), len(X))
+    np.testing.assert_allclose(np.diag(K), 1.0, atol=1e-12)
+    np.testing.assert_array_equal(K, K.T)
+    assert np.linalg.eigvalsh(K).min() > -1e-9
+
+
+def test_components_are_those_of_explicit_features() -> None:
+    X = np.random.default_rng(1).normal(size=(12, 5))
+    places, shares = principal_components(X @ X.T, 3)
+    centred = X - X.mean(axis=0)
+    _, singular, axes = np.linalg.svd(centred, full_matrices=False)
+    np.testing.assert_allclose(np.abs(places), np.abs(centred @ axes[:3].T), atol=1e-9)
+    np.testing.assert_allclose(shares, singular[:3] ** 2 / (singular**2).sum(), rtol=1e-9)
+
+
+def test_clusters_that_are_apart_are_found_and_counted() -> None:
+    rng = np.random.default_rng(2)
+    truth = np.repeat([0, 1, 2], [12, 8, 5])
+    X = rng.normal(size=(25, 2)) * 0.1 + np.array([[0, 0], [3, 0], [0, 3]])[truth]
+    K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+    found, silhouette = similarity.cluster(K)
+    np.testing.assert_array_equal(found, truth)  # the largest first
+    assert silhouette > 0.8
+    assert len(set(similarity.cluster(K, 5)[0])) == 5
+
+
+@pytest.mark.parametrize("method", ["pca", "tsne", "umap"])
+def test_maps_keep_neighbours(method: str) -> None:
+    pytest.importorskip("umap") if method == "umap" else None
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 4)) * 0.2 + np.repeat([[0.0], [4.0]], 20, axis=0)
+    places, axes = similarity.plane(X @ X.T, method)
+    assert places.shape == (40, 2)
+    assert len(axes) == 2
+    near = ((places[:, None] - places) ** 2).sum(axis=2) + 1e9 * np.eye(40)
+    assert np.mean((near.argmin(axis=1) < 20) == (np.arange(40) < 20)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: similarity.gram(WORDS, "nonsense"), "'kind' parameter of gram must be one of"),
+        (lambda: similarity.gram(WORDS, kernel="magic"), "'kernel' parameter of gram must be one of"),
+        (lambda: similarity.cluster(np.eye(2)), "three objects are needed at least. Got 2"),
+        (lambda: similarity.cluster(np.eye(4), 4), "fewer clusters than objects. Got 4 for 4"),
+        (lambda: similarity.plane(np.eye(1)), "two objects are needed at least. Got 1"),
+        (lambda: similarity.plane(np.eye(3), "tsne"), "tsne needs more than 3 objects. Got 3; use 'pca'"),
+    ],
+)
+def test_mistakes_are_named(call, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        call()
