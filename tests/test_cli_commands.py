@@ -330,11 +330,27 @@ def test_a_full_disk_is_told(folder: Path) -> None:
     assert "Traceback" not in answer.stderr
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_without_permission(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "locked").mkdir(mode=0o500)
-    assert main(["train", str(folder / "dna.fasta"), "-o", str(tmp_path / "locked" / "model.gk")]) == 3
-    assert "no permission" in capsys.readouterr().err
+def test_a_folder_without_permission(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("genkern.data.whole_files.os.access", lambda *_: False)  # root may write everywhere
+    assert main(["train", str(folder / "dna.fasta"), "-o", str(tmp_path / "model.gk")]) == 3
+    assert "no permission to write" in capsys.readouterr().err
+
+
+def test_many_objects_and_odd_ones(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer_of(capsys, "train", folder / "dna.fasta", "-r", "spectrum_svm", "-o", tmp_path / "m.gk")
+    letters = np.random.default_rng(0).choice(np.frombuffer(b"ACGT", np.uint8), (100_000, 20))
+    many = tmp_path / "many.fa"
+    many.write_text("".join(f">s{i}\n{row.tobytes().decode()}\n" for i, row in enumerate(letters)))
+    assert answer_of(capsys, "predict", tmp_path / "m.gk", many, "-o", tmp_path / "p.csv")["objects"] == 100_000
+    with open(tmp_path / "p.csv", newline="") as stream:
+        assert [row["id"] for row in csv.DictReader(stream)] == [f"s{i}" for i in range(100_000)]
+    (tmp_path / "twice.fa").write_text(">a class=x\nACGT\n>a class=y\nACGA\n")
+    assert answer_of(capsys, "info", tmp_path / "twice.fa")["rules"]["identifiers that come again, kept"]["count"] == 1
+    (tmp_path / "mixed.fa").write_text(f">a class=x\n{'ACGT' * 10}\n>b class=y\n{'MKVLAWGREHQ' * 4}\n")
+    assert main(["info", str(tmp_path / "mixed.fa")]) == 3
+    assert "alphabet" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
