@@ -289,17 +289,17 @@ def test_groups_reach_the_recipes_own_choices():
     X = ["".join(rng.choice(list("ab"), 9, p=[0.3 + 0.4 * label, 0.7 - 0.4 * label])) for label in y]
     ridge = recipes.symbols(n_lags=1, n_gaps=1)
     np.testing.assert_array_equal(
-        race.fit_candidate(ridge, X, y, groups)[-1].cv_decision_,
+        race.fit_grouped(ridge, X, y, groups)[-1].cv_decision_,
         clone(ridge).fit(X, y, ridge__groups=groups)[-1].cv_decision_,
     )
     search = recipes.aligned_symbols(ks=(1,), region_ks=(), orders=(), cv=3)
-    fitted = race.fit_candidate(search, X, y, groups)[-1]
+    fitted = race.fit_grouped(search, X, y, groups)[-1]
     assert isinstance(fitted.cv, StratifiedGroupKFold)
     assert fitted.n_splits_ == 3
-    assert isinstance(race.fit_candidate(search, X, y, None)[-1].cv, int)
+    assert isinstance(race.fit_grouped(search, X, y, None)[-1].cv, int)
     one_group_each = np.where(y == 0, "all of class 0", groups.astype(str))  # which no folds can do justice
-    assert isinstance(race.fit_candidate(search, X, y, one_group_each)[-1].cv, int)
-    assert race.fit_candidate(ridge, X, y, np.zeros(24))[-1].cv_decision_.shape == (24,)
+    assert isinstance(race.fit_grouped(search, X, y, one_group_each)[-1].cv, int)
+    assert race.fit_grouped(ridge, X, y, np.zeros(24))[-1].cv_decision_.shape == (24,)
 
 
 def test_groups_are_routed():

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from genkern.cli.options import common, files, kernel_option, learning, names, read_data, reading, working
+from genkern.cli.options import alphabet_of, common, files, kernel_option, learning, names, read_data, reading, working
 from genkern.cli.output import answer, csv_rows, table
 from genkern.data.whole_files import check_place
 
@@ -44,7 +44,7 @@ def cluster_command(
     from genkern.similarity import cluster, gram
 
     with working(f"kernel values between {len(data)} objects"):
-        K = gram(data.X, data.kind, kernel=kernel, alphabet=options["alphabet"], random_state=seed, n_jobs=jobs)
+        K = gram(data.X, data.kind, kernel=kernel, alphabet=alphabet_of(data, options), random_state=seed, n_jobs=jobs)
     with working(f"clusters of {len(data)} objects"):
         found, silhouette = cluster(K, clusters, random_state=seed)
     if output is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from genkern.cli.options import common, kernel_option, learning, read_data, reading, working
+from genkern.cli.options import alphabet_of, common, kernel_option, learning, read_data, reading, working
 from genkern.cli.output import answer
 
 
@@ -42,7 +42,7 @@ def compare_command(
 
     X = [*samples[0].X, *samples[1].X]
     with working(f"kernel values between {len(X)} objects"):
-        K = gram(X, kinds[0], kernel=kernel, alphabet=options["alphabet"], random_state=seed, n_jobs=jobs)
+        K = gram(X, kinds[0], kernel=kernel, alphabet=alphabet_of(samples[0], options), random_state=seed, n_jobs=jobs)
     test = two_sample_test(K, len(samples[0].X), n_permutations=permutations, rng=seed)
     result = {"objects": [len(sample.X) for sample in samples], "kernel": kernel, **test._asdict()}
     verdict = "they differ" if test.p_value <= 0.05 else "no difference is seen"

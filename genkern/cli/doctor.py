@@ -18,7 +18,7 @@ from genkern.cli.output import answer, table
 
 NEEDED = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "numba", "opt_einsum", "lazy_loader", "click")
 OPTIONAL = {
-    "dnaio": "bio",
+    "isal": "bio",
     "zstandard": "bio",
     "narwhals": "tables",
     "pyarrow": "tables",

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from genkern.cli.learners import make_recipe, recipe_option
-from genkern.cli.options import common, files, labelled, learning, names, read_data, reading
+from genkern.cli.learners import make_recipe, recipe_option, refuse_budget
+from genkern.cli.options import alphabet_of, common, files, labelled, learning, names, read_data, reading
 from genkern.cli.output import answer, csv_rows
 from genkern.data.whole_files import check_place
 
@@ -43,10 +43,11 @@ def evaluate_command(
     """
     if output is not None:
         check_place(output, "genkern")
+    refuse_budget(budget, recipe)
     data = labelled(read_data(files, options), files)
     from genkern.evaluation import evaluate
 
-    settings = {"random_state": seed, "n_jobs": jobs, "alphabet": options["alphabet"], "budget": budget}
+    settings = {"random_state": seed, "n_jobs": jobs, "alphabet": alphabet_of(data, options), "budget": budget}
     recipes = {name: make_recipe(name, kind=data.kind, **settings) for name in dict.fromkeys(recipe)}
     result = evaluate(
         data.X,

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from genkern.cli.options import common, files, kernel_option, learning, names, read_data, reading, working
+from genkern.cli.options import alphabet_of, common, files, kernel_option, learning, names, read_data, reading, working
 from genkern.cli.output import answer, csv_rows
 from genkern.data.whole_files import check_place, whole_file
 
@@ -42,7 +42,7 @@ def gram_command(
     from genkern.similarity import gram
 
     with working(f"kernel values between {len(data)} objects"):
-        K = gram(data.X, data.kind, kernel=kernel, alphabet=options["alphabet"], random_state=seed, n_jobs=jobs)
+        K = gram(data.X, data.kind, kernel=kernel, alphabet=alphabet_of(data, options), random_state=seed, n_jobs=jobs)
     if output.suffix == ".csv":
         with csv_rows(output, ["id", *names(data)]) as write:
             write([name, *map(repr, row.tolist())] for name, row in zip(names(data), K))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -36,6 +37,12 @@ def recipe_option(several: bool) -> Any:
         show_default=True,
         help=text,
     )
+
+
+def refuse_budget(budget: str | None, recipes: Sequence[str]) -> None:
+    """Raise where a budget is given and nothing obeys it."""
+    if budget is not None and "auto" not in recipes:
+        raise click.UsageError(f"--budget is for --recipe auto; {', '.join(recipes)} has no use for it.")
 
 
 def make_recipe(name: str, **settings: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from genkern.cli.options import common, files, kernel_option, learning, names, read_data, reading, working
+from genkern.cli.options import alphabet_of, common, files, kernel_option, learning, names, read_data, reading, working
 from genkern.cli.output import answer, csv_rows
 from genkern.data.whole_files import check_place, whole_file
 
@@ -46,7 +46,7 @@ def map_command(
         plots.pyplot()  # that matplotlib is missing should be known before the work, not after it
     data = read_data(files, options)
     with working(f"kernel values between {len(data)} objects"):
-        K = gram(data.X, data.kind, kernel=kernel, alphabet=options["alphabet"], random_state=seed, n_jobs=jobs)
+        K = gram(data.X, data.kind, kernel=kernel, alphabet=alphabet_of(data, options), random_state=seed, n_jobs=jobs)
     with working(f"map of {len(data)} objects"):
         places, axes = plane(K, method, random_state=seed)
     if output.suffix == ".csv":

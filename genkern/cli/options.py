@@ -126,6 +126,12 @@ def working(what: str) -> Progress:
     return Progress(what, unit="", enabled=not click.get_current_context().params["quiet"])
 
 
+def alphabet_of(dataset: Dataset, options: dict[str, Any]) -> Any:
+    """Return the alphabet that was named, or that of a file of nucleotides or proteins, or None."""
+    found = options["alphabet"] or dataset.meta.get("alphabet")
+    return found if options["alphabet"] or found in ("dna", "rna", "protein") else None
+
+
 def names(dataset: Dataset, start: int = 0) -> list[str]:
     """Return the ids of objects, or their numbers from ``start`` on where they have none."""
     return [str(start + i) for i in range(len(dataset))] if dataset.ids is None else [str(name) for name in dataset.ids]

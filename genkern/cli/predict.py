@@ -34,6 +34,8 @@ def predict_command(
     Objects are read and classified in batches, so that memory does not grow with the file. Where the file has labels,
     the error is told.
     """
+    if as_json and output is None:
+        raise click.UsageError("--json tells what was done; name a file for the predictions by --output.")
     if output is not None:
         check_place(output, "genkern")
     from genkern import load

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from genkern.cli.learners import make_recipe, recipe_option
-from genkern.cli.options import common, files, labelled, learning, read_data, reading, working
+from genkern.cli.learners import make_recipe, recipe_option, refuse_budget
+from genkern.cli.options import alphabet_of, common, files, labelled, learning, read_data, reading, working
 from genkern.cli.output import answer
 from genkern.data.whole_files import check_place
 from genkern.progress import spell_seconds
@@ -42,16 +42,17 @@ def train_command(
     With --recipe auto, Ctrl-C ends the search and keeps the best recipe so far.
     """
     check_place(output, "genkern")
+    refuse_budget(budget, [recipe])
     data = labelled(read_data(files, options), files)
     from genkern import save
-    from genkern.evaluation.cross_validation import group_arguments
+    from genkern.evaluation.fitting import fit_grouped
 
-    settings = {"random_state": seed, "n_jobs": jobs, "alphabet": options["alphabet"], "budget": budget}
+    settings = {"random_state": seed, "n_jobs": jobs, "alphabet": alphabet_of(data, options), "budget": budget}
     model = make_recipe(recipe, kind=data.kind, verbose=int(not quiet), **settings)
     began = time.perf_counter()
     told = contextlib.nullcontext() if recipe == "auto" else working(f"training {recipe}")  # auto reports by itself
     with told:
-        model.fit(data.X, data.y, **({} if data.groups is None else group_arguments(model, data.groups)))
+        model = fit_grouped(model, data.X, data.y, data.groups)
     seconds = time.perf_counter() - began
     summary = {
         "recipe": recipe,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,12 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
-from sklearn.pipeline import Pipeline
 
 from genkern.data.intake import Ints
 from genkern.evaluation.comparison import PairedTest, error_interval, paired_test
+from genkern.evaluation.fitting import fit_grouped, members
 from genkern.progress import Progress, spell_seconds
 from genkern.validation import Floats, check_int
 
@@ -220,8 +218,8 @@ def evaluate(
     >>> [row.name for row in result.rows]
     ['words', 'letters']
     """
-    objects, labels, members = _check(X, y, recipes, groups)
-    splits = _splits(objects, labels, members, folds, repeats, random_state)
+    objects, labels, owners = _check(X, y, recipes, groups)
+    splits = _splits(objects, labels, owners, folds, repeats, random_state)
     where = np.empty((repeats, len(labels)), dtype=np.int64)
     trials = {name: _Trial(name, labels, repeats) for name in recipes}
     wrong = np.zeros(len(labels))
@@ -232,9 +230,9 @@ def evaluate(
             kinds, counts = np.unique(labels[train], return_counts=True)
             wrong[test] += labels[test] != kinds[counts.argmax()]
             for name, recipe in recipes.items():
-                trials[name].run(recipe, objects, members, (repeat, train, test))
+                trials[name].run(recipe, objects, owners, (repeat, train, test))
                 progress.advance(note=name)
-    rows = _ranked([trial.row(members) for trial in trials.values()], members)
+    rows = _ranked([trial.row(owners) for trial in trials.values()], owners)
     if rows[0].failure is not None:
         raise ValueError(f"evaluate: every recipe failed. {rows[0].name}: {rows[0].failure}")
     return Evaluation(rows, np.unique(labels), labels, where, float(wrong.mean() / repeats))
@@ -257,12 +255,8 @@ class _Trial:
         repeat, train, test = part
         try:
             began = time.perf_counter()
-            fitted = clone(recipe)
-            fitted.fit(
-                [objects[i] for i in train],
-                self._labels[train],
-                **({} if groups is None else group_arguments(fitted, groups[train])),
-            )
+            part_groups = None if groups is None else groups[train]
+            fitted = fit_grouped(recipe, [objects[i] for i in train], self._labels[train], part_groups)
             half = time.perf_counter()
             predicted = fitted.predict([objects[i] for i in test])
             self._times.append((half - began, time.perf_counter() - half))
@@ -284,14 +278,6 @@ class _Trial:
         )
 
 
-def group_arguments(estimator: Any, groups: Any) -> dict[str, Any]:
-    """Return the arguments by which ``fit`` of an estimator, or of a pipeline's last step, takes groups; or none."""
-    if isinstance(estimator, Pipeline):
-        name, last = estimator.steps[-1]
-        return {f"{name}__{key}": value for key, value in group_arguments(last, groups).items()}
-    return {"groups": groups} if "groups" in inspect.signature(estimator.fit).parameters else {}
-
-
 def _ranked(rows: list[Row], groups: Any) -> list[Row]:
     """Return the rows, least errors first, with tests against the first; failed ones last."""
     done = sorted((row for row in rows if row.failure is None), key=lambda row: row.error)
@@ -306,9 +292,8 @@ def _splits(
     check_int(folds, "folds", "evaluate", 2)
     check_int(repeats, "repeats", "evaluate", 1)
     check_int(seed, "random_state", "evaluate")
-    kinds, counts = np.unique(labels, return_counts=True)
-    if groups is not None:
-        counts = np.array([len(np.unique(groups[labels == kind])) for kind in kinds])
+    kinds, codes = np.unique(labels, return_inverse=True)
+    counts = members(codes, groups)
     if counts.min() < folds:
         what = "objects" if groups is None else "groups"
         rare = kinds[counts.argmin()]
@@ -326,8 +311,8 @@ def _splits(
 def _check(X: Any, y: ArrayLike, recipes: Mapping[str, Any], groups: Any) -> tuple[list[Any], NDArray[Any], Any]:
     """Return objects, labels and groups, as many of each."""
     objects, labels = list(X), np.asarray(y)
-    members = None if groups is None else np.asarray(groups)
-    for name, array in (("y", labels), ("groups", members)):
+    owners = None if groups is None else np.asarray(groups)
+    for name, array in (("y", labels), ("groups", owners)):
         if array is not None and array.shape != (len(objects),):
             raise ValueError(
                 f"evaluate: {name} must have one entry per object, {len(objects)}. Got an array of shape {array.shape}."
@@ -336,4 +321,4 @@ def _check(X: Any, y: ArrayLike, recipes: Mapping[str, Any], groups: Any) -> tup
         raise ValueError(f"evaluate: two classes are needed at least. Got {np.unique(labels).tolist()}.")
     if not recipes:
         raise ValueError("evaluate: no recipes were given; pass a dict of names to classifiers.")
-    return objects, labels, members
+    return objects, labels, owners

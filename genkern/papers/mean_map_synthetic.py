@@ -90,7 +90,7 @@ def _error(classifier: Any, setting: dict[str, Any], known: Any, fresh: Any) -> 
 
 def _methods(quick: bool) -> list[_Method]:
     """Return the seven columns of the table."""
-    hmm = HMMEstimator(3, n_init=1 if quick else 3, tol=1e-3 if quick else 1e-6, max_iter=1000, random_state=0)
+    hmm = HMMEstimator(3, n_init=1 if quick else 3, tol=1e-6, max_iter=1000, random_state=0)
     own = FitEach(HMMEstimator(3, pseudocount=0.1, random_state=0), Store())
     svm = SVC(kernel="precomputed")
     Cs = [1.0, 100.0] if quick else [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]

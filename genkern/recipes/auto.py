@@ -17,6 +17,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from genkern.data.flatten import flatten_symbols
 from genkern.data.kinds import KINDS, detect_kind
 from genkern.data.objects import Packed, check_objects
+from genkern.evaluation.fitting import members
 from genkern.features.class_models import check_labels
 from genkern.learn.calibration import Calibrator, expected_calibration_error
 from genkern.learn.kernel_classifier import decide
@@ -163,9 +164,9 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         if len(self.classes_) < 2:
             raise ValueError(f"{WHO} needs objects of at least 2 classes. Got one class only: {self.classes_[0]!r}.")
         seed = self._seed()
-        members = None if groups is None else column_or_1d(groups)
-        folds = self._folds(labels, codes, members, seed)
-        best = runs.run(self._candidates(X, seed), race.Task(X, labels, codes, members, folds))
+        owners = None if groups is None else column_or_1d(groups)
+        folds = self._folds(labels, codes, owners, seed)
+        best = runs.run(self._candidates(X, seed), race.Task(X, labels, codes, owners, folds))
         self.results_ = [entry.result() for entry in runs.entries]
         self.best_name_ = best.name
         self._calibrate(best, codes, folds)
@@ -245,7 +246,7 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         splitter = self.cv
         if isinstance(self.cv, numbers.Integral):
             wanted = check_int(self.cv, "cv", WHO, 2)
-            counts = race.members(codes, groups)
+            counts = members(codes, groups)
             rarest, what = int(np.argmin(counts)), "objects" if groups is None else "groups"
             if counts[rarest] < 2:
                 raise ValueError(

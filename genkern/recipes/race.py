@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import time
 import warnings
@@ -13,11 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import config_context
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, train_test_split
-from sklearn.pipeline import Pipeline
+from sklearn.model_selection import train_test_split
 
+from genkern.evaluation.fitting import fit_grouped
 from genkern.learn.kernel_classifier import decide
 from genkern.preprocess.cross_fit import take
 from genkern.progress import report
@@ -101,30 +98,6 @@ def seconds_of(budget: Any, who: str) -> float:
     return float(match[1]) * UNITS[match[2]]
 
 
-def fit_candidate(estimator: Any, X: Any, labels: NDArray[Any], groups: Any) -> Any:
-    """Return a fitted clone, whose own choices leave out whole groups where its last step can do that."""
-    made = clone(estimator)
-    last, prefix = (made.steps[-1][1], f"{made.steps[-1][0]}__") if isinstance(made, Pipeline) else (made, "")
-    if groups is None:
-        return made.fit(X, labels)
-    if isinstance(last, GridSearchCV) and isinstance(last.cv, int):
-        count = int(members(np.unique(labels, return_inverse=True)[1], groups).min())
-        if count < 2:
-            return made.fit(X, labels)
-        last.set_params(cv=StratifiedGroupKFold(min(last.cv, count)))
-    elif "groups" not in inspect.signature(last.fit).parameters or len(np.unique(groups)) < 2:
-        return made.fit(X, labels)
-    with config_context(enable_metadata_routing=False):  # groups go to the last step by its name
-        return made.fit(X, labels, **{f"{prefix}groups": groups})
-
-
-def members(codes: Ints, groups: Any) -> Ints:
-    """Return how many objects, or where there are groups how many of these, each class has."""
-    if groups is None:
-        return np.bincount(codes)
-    return np.array([len(np.unique(groups[codes == code])) for code in range(codes.max() + 1)])
-
-
 def decision_values(model: Any, X: Any, n_classes: int) -> Floats:
     """Return decision values (n,) of two classes or (n, n_classes), refusing such as are no numbers."""
     if hasattr(model, "decision_function"):
@@ -191,7 +164,7 @@ class Race:
 
     def refit(self, entry: Entry) -> Any:
         """Return a candidate fitted to all objects."""
-        return fit_candidate(entry.estimator, self.task.X, self.task.labels, self.task.groups)
+        return fit_grouped(entry.estimator, self.task.X, self.task.labels, self.task.groups)
 
     def refit_seconds(self, entry: Entry) -> float:
         """Return how long a fit to all objects takes, from the fits of finished folds."""
@@ -240,7 +213,7 @@ class Race:
                 warnings.simplefilter("ignore")
                 try:
                     some = train_test_split(rows, train_size=count, stratify=self.task.codes[rows], random_state=0)[0]
-                    fit_candidate(entry.estimator, *self.task.part(some))
+                    fit_grouped(entry.estimator, *self.task.part(some))
                 except Exception:
                     return 0.0  # too small a sample, perhaps: the fold will tell
             took.append(clock() - begin)
@@ -253,7 +226,7 @@ class Race:
         rows = np.flatnonzero(self.task.folds == fold)
         X = take(self.task.X, rows)
         begin = clock()
-        model = fit_candidate(entry.estimator, *self.task.part(np.flatnonzero(self.task.folds != fold)))
+        model = fit_grouped(entry.estimator, *self.task.part(np.flatnonzero(self.task.folds != fold)))
         middle = clock()
         values = decision_values(model, X, self.task.n_classes)
         if not np.isfinite(values).all():
