@@ -1,8 +1,43 @@
-"""The experiments of the papers, each a module with ``run(quick, folder, verbose)`` that returns a ``Report``."""
+"""The experiments of the papers: a module each, with ``report(study)`` that returns a ``Report``."""
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
+from typing import Any
+
 # Names, as ``genkern reproduce`` takes them, of the modules here, and what each does.
 EXPERIMENTS = {
-    "mean_map_synthetic": "Mehta & Gray, Table 1: binary sequences of two hidden Markov models, seven classifiers.",
+    "mean_map_table": "Mehta & Gray, Table 1: binary sequences of two hidden Markov models, seven classifiers.",
 }
+
+
+def run(
+    name: str,
+    quick: bool = False,
+    data: Path | None = None,
+    out: Path | None = None,
+    n_jobs: int = 1,
+    verbose: bool = False,
+) -> Any:
+    """Run an experiment and return its ``Report``.
+
+    Parameters
+    ----------
+    name : str
+        One of ``EXPERIMENTS``.
+    quick : bool, default=False
+        Whether it shall take seconds, on fewer objects and settings.
+    data : path, optional
+        Folder of data sets.
+    out : path, optional
+        Folder where results of parts are kept, so that an interrupted run goes on.
+    n_jobs : int, default=1
+        Processes.
+    verbose : bool, default=False
+        Whether progress is reported.
+    """
+    from genkern.papers.study import Study
+
+    module = importlib.import_module(f"genkern.papers.{name}")
+    return module.report(Study(name, quick, data, out, n_jobs, verbose))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.svm import SVC
@@ -24,8 +23,9 @@ from genkern import (
     Store,
 )
 from genkern.datasets import make_two_hmms
-from genkern.papers.report import Line, Report
-from genkern.progress import Progress
+from genkern.papers.columns import grid_errors, spell_setting, two_columns
+from genkern.papers.report import Report, Table, percent
+from genkern.papers.study import Study
 
 PROTOCOL = """\
 500 binary sequences of length 100 of each of two hidden Markov models with three states; stratified 10-fold
@@ -45,47 +45,38 @@ class _Method(NamedTuple):
     grid: dict[str, list[Any]]
 
 
-def run(quick: bool = False, folder: Path | None = None, verbose: bool = False) -> Report:
-    """Run the experiment.
-
-    Parameters
-    ----------
-    quick : bool, default=False
-        Forty sequences per class, three folds and small grids, in seconds.
-    folder : path, optional
-        Not used: the data are drawn.
-    verbose : bool, default=False
-        Whether progress is reported.
-    """
-    data = make_two_hmms(n_per_class=40 if quick else 500)
-    outer = StratifiedKFold(3 if quick else 10, shuffle=True, random_state=0)
-    parts = list(outer.split(np.zeros(len(data.X)), data.y))
-    lines = []
-    methods = _methods(quick)
-    with Progress("mean_map_synthetic", len(methods) * len(parts), "folds", verbose) as progress:
-        for method in methods:
-            search = GridSearchCV(method.classifier, method.grid, cv=3 if quick else 5)
-            errors, tables = [], []
-            for train, test in parts:
-                known = [data.X[i] for i in train], data.y[train]
-                fresh = [data.X[i] for i in test], data.y[test]
-                search.fit(*known)
-                errors.append(1.0 - search.score(*fresh))
-                settings = search.cv_results_["params"]
-                tables.append([_error(method.classifier, setting, known, fresh) for setting in settings])
-                progress.advance(note=method.name)
-            means = np.mean(tables, axis=0)
-            best = int(means.argmin())
-            shown = ", ".join(f"{key.rpartition('__')[2]} = {value}" for key, value in settings[best].items())
-            spread = float(np.std(errors, ddof=1))
-            lines.append(Line(method.name, method.paper, float(np.mean(errors)), spread, float(means[best]), shown))
+def report(study: Study) -> Report:
+    """Run the experiment."""
+    methods = _methods(study.quick)
+    folds = 3 if study.quick else 10
+    tasks = {
+        f"{method.name}, fold {fold}": (study.quick, method.name, fold) for method in methods for fold in range(folds)
+    }
+    parts = study.map(_part, tasks)
+    rows = []
+    for method in methods:
+        found = two_columns(method.grid, [parts[f"{method.name}, fold {fold}"] for fold in range(folds)])
+        paper = f"{100 * method.paper:.1f}"
+        rows.append([method.name, paper, percent(found.best), percent(found.nested), spell_setting(found.setting)])
+    table = Table(
+        "Errors in per cent, ± standard deviation over folds.",
+        ["method", "paper", "as the paper (best of the grid)", "nested", "setting of the best"],
+        rows,
+    )
     title = "Binary sequences of two hidden Markov models"
     source = "Mehta & Gray (2010), Generative and latent mean map kernels, Table 1, synthetic data."
-    return Report("mean_map_synthetic", title, source, PROTOCOL, lines, quick)
+    return Report(study.name, title, source, PROTOCOL, [table], quick=study.quick)
 
 
-def _error(classifier: Any, setting: dict[str, Any], known: Any, fresh: Any) -> float:
-    return 1.0 - float(classifier.set_params(**setting).fit(*known).score(*fresh))
+def _part(quick: bool, name: str, fold: int) -> dict[str, Any]:
+    """Return the errors of one method in one fold."""
+    data = make_two_hmms(n_per_class=40 if quick else 500)
+    outer = StratifiedKFold(3 if quick else 10, shuffle=True, random_state=0)
+    train, test = list(outer.split(np.zeros(len(data.X)), data.y))[fold]
+    known = [data.X[i] for i in train], data.y[train]
+    fresh = [data.X[i] for i in test], data.y[test]
+    (method,) = (method for method in _methods(quick) if method.name == name)
+    return grid_errors(method.classifier, method.grid, known, fresh, inner=3 if quick else 5)
 
 
 def _methods(quick: bool) -> list[_Method]:
