@@ -53,6 +53,7 @@ from .kernels import SetBhattacharyya as SetBhattacharyya
 from .kernels import SymmetricKL as SymmetricKL
 from .kernels.aligned_gram import AlignedGram as AlignedGram
 from .kernels.diagnostics import diagnostics as diagnostics
+from .kernels.gaussian_process import GaussianProcessKernel as GaussianProcessKernel
 from .kernels.gram import Gram as Gram
 from .kernels.nystrom import Nystrom as Nystrom
 from .learn import EqualErrorClassifier as EqualErrorClassifier
@@ -134,6 +135,7 @@ from .preprocess.windows import Windows as Windows
 from .recipes.auto import AutoClassifier as AutoClassifier
 from .saving.files import load as load
 from .saving.files import save as save
+from .similarity import mmd_test as mmd_test
 
 __version__: str
 __all__: list[str]

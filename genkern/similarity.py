@@ -1,4 +1,4 @@
-"""How similar objects are, without labels: Gram matrices of any kind of objects, maps and clusters."""
+"""How similar objects are, without labels: Gram matrices of any kind of objects, maps, clusters, tests of samples."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import warnings
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.manifold import TSNE
@@ -14,14 +16,17 @@ from sklearn.pipeline import Pipeline
 
 from genkern.data.intake import Ints
 from genkern.data.kinds import KINDS, detect_kind
+from genkern.evaluation.two_sample import TwoSampleTest, two_sample_test
+from genkern.kernels.base import Kernel
 from genkern.kernels.components import principal_components
+from genkern.kernels.gram import Gram
 from genkern.recipes.points import points
 from genkern.recipes.recipe import Recipe
 from genkern.recipes.series import contours, series
 from genkern.recipes.svm import fisher_svm, meanmap_svm, product_svm, spectrum_svm
 from genkern.recipes.symbols import symbols
 from genkern.recipes.text import WordCounts
-from genkern.validation import Floats, check_array, check_int, check_option
+from genkern.validation import Floats, check_array, check_int, check_option, n_objects
 
 KERNELS = ("default", "fisher", "product", "meanmap", "spectrum")
 RANK = 20  # kernel principal components in which clusters are looked for
@@ -131,6 +136,82 @@ def gram(
     return K
 
 
+def mmd_test(
+    X: Any,
+    Y: Any,
+    kernel: Any = "default",
+    *,
+    kind: str | None = None,
+    alphabet: Any = None,
+    n_permutations: int = 999,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+) -> TwoSampleTest:
+    """Test whether two lists of objects come from the same law, by the maximum mean discrepancy of a kernel.
+
+    The p-value is by permutation, see ``two_sample_test``, which does the same for given kernel values. The models of
+    the kernel are fitted to both lists together, not knowing which is which, so that the test holds.
+
+    Parameters
+    ----------
+    X, Y : list
+        The objects of two samples, two in each at least; or matrices, for kernels between vectors.
+    kernel : {"default", "fisher", "product", "meanmap", "spectrum"}, Kernel or transformer, default="default"
+        How objects are compared: as in ``gram``; or by a kernel between objects like these (models, vectors,
+        sequences); or by what a transformer such as ``make_pipeline(FitEach(...), Gram(...))`` makes of them, which are
+        their kernel values with each other.
+    kind : {"series", "symbols", "codes", "points", "documents"}, optional
+        What the objects are, for kernels given by name; by default it is looked at.
+    alphabet : str, int, sequence or Alphabet, optional
+        The symbols, for kernels given by name.
+    n_permutations : int, default=999
+        Number of random divisions.
+    random_state : int, default=0
+        Seed of the divisions, and of models behind kernels given by name.
+    n_jobs : int, optional
+        Threads.
+
+    Returns
+    -------
+    test : TwoSampleTest
+        ``statistic``, ``p_value`` and ``n_permutations``.
+
+    References
+    ----------
+    Gretton et al. (2012), A kernel two-sample test, Journal of Machine Learning Research 13.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from genkern import RBF, mmd_test
+    >>> rng = np.random.default_rng(0)
+    >>> mmd_test(rng.normal(size=(30, 2)), rng.normal(1.0, size=(30, 2)), RBF(0.5)).p_value
+    0.001
+    >>> mmd_test(["abab", "baba", "ababa"] * 5, ["aabb", "bbaa", "aaabb"] * 5).p_value
+    0.001
+    """
+    for name, sample in (("X", X), ("Y", Y)):
+        count = None if isinstance(sample, str) else n_objects(sample)
+        if count is None or count < 2:
+            got = type(sample).__name__ if count is None else f"{count} objects"
+            raise ValueError(f"mmd_test: '{name}' must be a list of two objects at least. Got {got}.")
+    both: Any = sparse.vstack([X, Y]) if sparse.issparse(X) else [*_listed(X), *_listed(Y)]
+    if isinstance(kernel, str):
+        K = gram(both, kind, kernel=kernel, alphabet=alphabet, random_state=random_state, n_jobs=n_jobs)
+    elif kind is not None or alphabet is not None:
+        raise ValueError(f"mmd_test: 'kind' and 'alphabet' are for kernels given by name. Got {kernel!r}.")
+    elif isinstance(kernel, Kernel):
+        K = Gram(kernel, n_jobs=n_jobs).fit_transform(both)
+    elif hasattr(kernel, "fit_transform"):
+        K = clone(kernel).fit_transform(both)
+    else:
+        raise TypeError(
+            f"mmd_test: 'kernel' must be one of {', '.join(map(repr, KERNELS))}, a Kernel such as RBF(), or a "
+            f"transformer that ends in Gram. Got {kernel!r}."
+        )
+    return two_sample_test(K, int(n_objects(X) or 0), n_permutations=n_permutations, rng=random_state)
+
+
 def plane(K: Any, method: str = "pca", *, random_state: Any = 0) -> tuple[Floats, tuple[str, str]]:
     """Return objects as points in the plane, from their kernel values.
 
@@ -211,6 +292,11 @@ def cluster(K: Any, n_clusters: int | None = None, *, random_state: Any = 0) -> 
     best = int(np.argmax(values))
     order = np.argsort(-np.bincount(trials[best]), kind="stable")
     return np.argsort(order)[trials[best]], values[best]
+
+
+def _listed(X: Any) -> list[Any]:
+    """Return objects as a list; those of a frame are its rows."""
+    return list(X.to_numpy() if hasattr(X, "columns") else X)
 
 
 def _umap(neighbours: int, random_state: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.gaussian_process.kernels import Kernel as Covariance
 
 from genkern.kernels.latex import ATOM, named
 from genkern.validation import Floats, check_int, check_number
@@ -42,6 +43,8 @@ class Kernel(BaseEstimator, ABC):
         Whether that matrix may be sparse.
     """
 
+    _positive: tuple[str, ...] = ()  # parameters that may be any positive number, which Gaussian processes vary
+
     @property
     def native_logs(self) -> bool:
         """Whether values are exponentials of computed logarithms."""
@@ -61,6 +64,11 @@ class Kernel(BaseEstimator, ABC):
     def accepts_sparse(self) -> bool:
         """Whether that matrix may be sparse."""
         return False
+
+    @property
+    def requires_vector_input(self) -> bool:
+        """Refused: a Gaussian process asks this first, and needs more of a kernel."""
+        raise AttributeError(f"For Gaussian processes wrap the kernel: GaussianProcessKernel({self!r}).")
 
     # --- implemented by subclasses
 
@@ -117,14 +125,17 @@ class Kernel(BaseEstimator, ABC):
 
     # --- values and logarithms
 
-    def __call__(self, X: Any, Y: Any = None) -> Floats:
+    def __call__(self, X: Any, Y: Any = None) -> Any:
         """Return values (n, m) between X and Y; without Y, symmetric ones (n, n) within X.
 
         Parameters
         ----------
         X, Y : list of models, stack of models, or matrix of shape (n, d)
-            Representations of the kind that this kernel compares.
+            Representations of the kind that this kernel compares. Of two arrays (d,), for kernels between vectors, the
+            one value is returned, as scikit-learn asks of a callable.
         """
+        if self.vectors and _is_row(X) and _is_row(Y):
+            return self._evaluate(self.prepare(X[None]), self.prepare(Y[None]))[0, 0]
         return self._evaluate(*self._both(X, Y))
 
     def log(self, X: Any, Y: Any = None) -> Floats:
@@ -257,6 +268,14 @@ class Kernel(BaseEstimator, ABC):
 
     def _parameters(self) -> tuple[tuple[str, Any], ...]:
         return tuple(sorted(self.get_params(deep=False).items()))
+
+
+Covariance.register(Kernel)  # what scikit-learn calls once for all pairs of rows; other callables once for each
+
+
+def _is_row(x: Any) -> bool:
+    """Say whether x is one row of a matrix of numbers."""
+    return isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind in "biuf"
 
 
 def _composites() -> Any:
