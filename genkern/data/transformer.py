@@ -13,13 +13,14 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from genkern.validation import refuse_unused, remember_width
+from genkern.data.describe import Described, DescribedEstimator, Rows, parameter_rows
+from genkern.validation import n_objects, refuse_unused, remember_width
 
 SYMBOLS = {"two_d_array": False, "categorical": True, "string": True}  # tags; of tables, only those of integer codes
 PASSED = {"two_d_array": all, "sparse": all, "categorical": all, "string": all, "allow_nan": all, "positive_only": any}
 
 
-class Transformer(TransformerMixin, BaseEstimator, ABC):
+class Transformer(DescribedEstimator, TransformerMixin, BaseEstimator, ABC):
     """A transformer of lists of objects: a class gives ``_transform`` and, where it has them, the other hooks.
 
     By convention, NaN may mean missing where a parameter ``estimator`` takes it, labels are required for a model
@@ -138,6 +139,7 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
     def _begin(self, X: Any, y: Any) -> Any:
         """Return the checked input of a fit, which remembers the width of a table."""
         checked = self._checked(X, reset=True)
+        self._n_objects = n_objects(X)
         if self._refuses_y:
             refuse_unused(y, X, type(self).__name__)
         return checked
@@ -151,6 +153,22 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
         """Return the input of a fit (reset), or of a fitted transformer, encoded."""
         remember_width(self, X, reset)
         return X if reset else self._encode(X)
+
+    def _heading(self) -> str:
+        return f"{type(self).__name__}{', fitted' if self._is_fitted() else ''}"
+
+    def _details(self) -> Rows:
+        return [*parameter_rows(self), *(self._became() if self._is_fitted() else ())]
+
+    def _is_fitted(self) -> bool:
+        return hasattr(self, self._fitted)
+
+    def _became(self) -> Rows:
+        """Return what a description says of a fitted one: how many objects, how many features, and its model."""
+        count, model = getattr(self, "_n_objects", None), getattr(self, "model_", None)
+        features = [("features", self.n_features_out_)] if hasattr(self, "get_feature_names_out") else []
+        rows: Rows = [("fitted to", f"{count} objects")] if count is not None else []
+        return [*rows, *features, *([("model", model._heading())] if isinstance(model, Described) else [])]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+from genkern.data.describe import Described, Rows
 from genkern.data.intake import Ints
 from genkern.evaluation.comparison import PairedTest, error_interval, paired_test
 from genkern.evaluation.fitting import fit_grouped, members
@@ -100,7 +101,7 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation:
+class Evaluation(Described):
     """Errors of classifiers on the same folds; prints as a table.
 
     Parameters
@@ -152,6 +153,17 @@ class Evaluation:
             "baseline": self.baseline,
             "recipes": [row.as_dict() for row in self.rows],
         }
+
+    def _heading(self) -> str:
+        return repr(self).splitlines()[len(self.rows) + 1]
+
+    def _details(self) -> Rows:
+        lines = [COLUMNS, *(row.cells() for row in self.rows)]
+        failed = [(f"{row.name} failed", row.failure) for row in self.rows if row.failure is not None]
+        return [*((name, [cells]) for name, *cells in lines), *failed]
+
+    def __str__(self) -> str:
+        return repr(self)
 
     def __repr__(self) -> str:
         lines = [COLUMNS, *(row.cells() for row in self.rows)]

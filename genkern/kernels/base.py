@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel as Covariance
 
+from genkern.data.describe import DescribedEstimator, Formula, Rows
 from genkern.kernels.latex import ATOM, named
 from genkern.validation import Floats, check_int, check_number
 
@@ -18,7 +19,7 @@ HIGHEST = 709.0
 BOTH = "To compare by vectors and by models at once, give both as Views and put each kernel into On(view, kernel)."
 
 
-class Kernel(BaseEstimator, ABC):
+class Kernel(DescribedEstimator, BaseEstimator, ABC):
     r"""A positive semi-definite function of two representations, as an expression.
 
     ``k(X, Y=None)`` returns values, ``k.log(X, Y=None)`` logarithms, ``k.diag(X)`` and ``k.log_diag(X)`` those of each
@@ -102,6 +103,17 @@ class Kernel(BaseEstimator, ABC):
         if type(self)._written is Kernel._written:
             return rf"\mathrm{{{type(self).__name__}}}({', '.join(self._names)})"
         return self._written(0, 1)
+
+    # --- its description: notebooks show the formula
+
+    def _heading(self) -> str:
+        return repr(self)
+
+    def _details(self) -> Rows:
+        return [("k", Formula(f"${self.formula}$"))]
+
+    def __str__(self) -> str:
+        return repr(self)
 
     # --- formulas within formulas
 

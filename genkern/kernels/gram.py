@@ -14,6 +14,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
+from genkern.data.describe import Rows
 from genkern.data.transformer import Transformer
 from genkern.kernels.base import HIGHEST, LOWEST, Kernel
 from genkern.kernels.divergences import NotPositiveWarning
@@ -209,6 +210,12 @@ class Gram(KernelTransformer):
         self.block_size = block_size
         self.verbose = verbose
         self.psd = psd
+
+    def _became(self) -> Rows:
+        kept = "none" if self.log_scale_ == 0.0 else f"e^{self.log_scale_:.4g}, taken out of all values"
+        rows = [("matrix", f"{self._n_features_out} training objects"), ("common factor", kept)]
+        clipped = [] if self.negative_ is None else [("clipped", f"{self.negative_.shape[1]} negative eigenvalues")]
+        return [*rows, *clipped, *([("added to the diagonal", self.shift_)] if self.shift_ else [])]
 
     def _fit(self, X: Any, y: Any) -> None:
         ready = self._learn(X)

@@ -83,6 +83,12 @@ class Model(Value, ABC):
 
     # --- derived from these
 
+    def _facts(self) -> list[str]:
+        parts = [part for name in self._fields if isinstance(part := getattr(self, name), Value)]
+        sizes = [f"{' x '.join(map(str, self.state_sizes))} {'states' if self.has_steps else 'components'}"]
+        fact = " ".join(sizes * bool(self.state_sizes) + [f"over {part._kind()}" for part in parts[:1]])
+        return [fact] if fact else []
+
     def log_prob_grad(self, X: Any, coordinates: str = "softmax", n_jobs: int | None = None) -> Floats:
         r"""Return :math:`\nabla_\theta \log p(x)` of each object, shape (n_objects, p).
 

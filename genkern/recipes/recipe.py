@@ -12,8 +12,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import type_of_target
 
+from genkern.data.describe import DescribedEstimator, Rows, as_text
 from genkern.validation import n_objects, one_warning_each
 
+DEPTH, MOST = 2, 3  # how deep a description lists parts of parts, and how many of each
 PER_OBJECT = ("sample_weight", "groups")  # parameters of ``fit``, of whatever step, with one entry per object
 
 
@@ -38,7 +40,7 @@ class _OneWarningEach:
         return call
 
 
-class Recipe(Pipeline):
+class Recipe(DescribedEstimator, Pipeline):
     """A ``Pipeline`` whose parts read the same objects, with each warning once per call."""
 
     fit = _OneWarningEach()
@@ -50,6 +52,28 @@ class Recipe(Pipeline):
     predict_log_proba = _OneWarningEach()
     decision_function = _OneWarningEach()
     score = _OneWarningEach()
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return as_text(self._heading(), self._details())
+
+    def _heading(self) -> str:
+        names = ", ".join(name for name, _ in self.steps)
+        return f"Recipe({names})"
+
+    def _details(self) -> Rows:
+        return [(name, _part(step)) for name, step in self.steps]
+
+
+def _part(step: Any, depth: int = 0) -> Any:
+    """Return what a description says of a step: in a line, or its parts if it is a union or a pipeline."""
+    parts = getattr(step, "transformer_list", None) or getattr(step, "steps", None)
+    if not parts:
+        return repr(step)
+    what = f"{type(step).__name__} of {len(parts)} parts"
+    if depth == DEPTH:
+        return what
+    rows: Rows = [("of", what), *((name, _part(part, depth + 1)) for name, part, *_ in parts[:MOST])]
+    return [*rows, ("...", f"{len(parts) - MOST} more")] if len(parts) > MOST else rows
 
 
 def _check_targets(recipe: Recipe, X: Any, y: Any = None, **params: Any) -> None:
