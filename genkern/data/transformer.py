@@ -98,7 +98,7 @@ class Transformer(DescribedEstimator, TransformerMixin, BaseEstimator, ABC):
             One row or entry per object.
         """
         found = self._fit(self._begin(X, y), y)
-        return self.transform(X) if found is None else found
+        return self.transform(X) if found is None else self._indexed(found, X)
 
     def transform(self, X: Any) -> Any:
         """Return objects, transformed.
@@ -112,7 +112,7 @@ class Transformer(DescribedEstimator, TransformerMixin, BaseEstimator, ABC):
         transformed : array, sparse matrix or list
             One row or entry per object.
         """
-        return self._transform(self._ready(X))
+        return self._indexed(self._transform(self._ready(X)), X)
 
     @available_if(lambda self: type(self)._names_out is not Transformer._names_out)
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -129,6 +129,35 @@ class Transformer(DescribedEstimator, TransformerMixin, BaseEstimator, ABC):
         """
         check_is_fitted(self, self._fitted)
         return np.asarray(self._names_out(input_features), dtype=object)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Set whether features come as an array, or as a frame of pandas or polars with names; lists stay lists.
+
+        With "pandas", a list of series made of a pandas object is one of pandas too, with its index.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, optional
+            What ``transform`` and ``fit_transform`` return; None changes nothing.
+
+        Returns
+        -------
+        self
+        """
+        if self._sklearn_auto_wrap_output_keys and hasattr(self, "get_feature_names_out"):
+            super().set_output(transform=transform)
+        elif transform is not None:
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+    def _indexed(self, made: Any, X: Any) -> Any:
+        """Return a list of series as one of pandas with the index of X, where frames are to have it."""
+        index, asked = getattr(X, "index", None), getattr(self, "_sklearn_output_config", {}).get("transform")
+        if self._sklearn_auto_wrap_output_keys or asked != "pandas" or index is None or callable(index):
+            return made
+        from pandas import Series
+
+        return Series(made, index=index)
 
     @property
     def n_features_out_(self) -> int:
