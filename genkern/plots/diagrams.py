@@ -15,6 +15,7 @@ from genkern.validation import Floats
 
 MOST = 12  # states that are drawn as circles
 DRAWN, LABELLED = 0.01, 0.05  # least probabilities of an arrow and of its label
+CROWDED = 7  # states, from which on labels of steps begin at 0.15
 
 
 class Arrow(NamedTuple):
@@ -32,7 +33,7 @@ class StateDiagramDisplay(Display):
     """States as circles, steps as arrows of width by probability, with where sequences start and stop.
 
     Models whose steps lead only forward are drawn in a row, others in a circle. Arrows below 0.01 are left out, labels
-    below 0.05. More than 12 states are drawn as a heat map of the transitions.
+    below 0.05, or 0.15 from 7 states on. More than 12 states are drawn as a heat map of the transitions.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ class StateDiagramDisplay(Display):
         if getattr(model, "shape", None) != ():
             raise TypeError(f"{cls.__name__}: expected one model. Got {type(model).__name__}; of a stack, take one.")
         shown = model
-        if np.ndim(getattr(model, "start", None)) != 1 or np.shape(model.transitions) != (len(model.start),) * 2:
+        if np.ndim(getattr(model, "start", 0.0)) != 1 or np.shape(model.transitions) != (len(model.start),) * 2:
             if not hasattr(model, "to_hmm"):
                 raise TypeError(
                     f"{cls.__name__}: expected a model with hidden states, or a chain. Got {type(model).__name__}."
@@ -110,7 +111,7 @@ class StateDiagramDisplay(Display):
             radius = min(20.0, 0.3 * step)
             xs = width / 2 + (np.arange(n) - (n - 1) / 2) * step
             skips = int(max((j - i for i, j in np.argwhere(self.transitions >= DRAWN)), default=0))
-            y = 58 + radius + (14 + 0.2 * step * skips if skips > 1 else 0.0)
+            y = max(58 + radius, self._rise(radius, skips) + 30 if skips > 1 else 0.0)
             return np.column_stack([xs, np.full(n, y)]), radius, y + radius + 62
         size = min(width, 470.0)
         radius = 20.0 if n <= 8 else 16.0
@@ -149,23 +150,24 @@ class StateDiagramDisplay(Display):
         far = float(np.hypot(*along))
         along = along / far
         across = np.array([along[1], -along[0]])
-        n = len(self.start)
-        bend = (
-            (0.0 if far < 1.5 * (110 if n < 6 else far) and ends[1] == self._next(ends[0]) else 0.36 * far)
-            if self.forward
-            else 0.14 * far
-        )
-        lean = 0.3 if not self.forward else 0.0 if bend == 0 else 0.8
+        skip = abs(self.names.index(ends[1]) - self.names.index(ends[0]))
+        bend = 0.14 * far if not self.forward else 0.0 if skip == 1 else self._rise(radius, skip) / 0.75
+        lean = 0.3 if not self.forward else 0.0 if skip == 1 else 1.2
         first = here + radius * _unit(along + lean * across)
         last = there - (radius + 1) * _unit(along - lean * across)
         one, two = first + 0.33 * (last - first) + bend * across, first + 0.67 * (last - first) + bend * across
         share = 0.5 if self.forward else 0.36
-        at = _bezier(first, one, two, last, share) + (10 if bend == 0 else 3) * across
-        return Arrow((*first, *one, *two, *last), p, _label(p), (float(at[0]), float(at[1])), "step", ends)
+        at = _bezier(first, one, two, last, share) + (9 if bend == 0 or self.forward else 3) * across
+        return Arrow((*first, *one, *two, *last), p, _label(p, self._least), (float(at[0]), float(at[1])), "step", ends)
 
-    def _next(self, name: str) -> str | None:
-        i = self.names.index(name) + 1
-        return self.names[i] if i < len(self.names) else None
+    @property
+    def _least(self) -> float:
+        return LABELLED if self.forward or len(self.start) < CROWDED else 3 * LABELLED
+
+    @staticmethod
+    def _rise(radius: float, skip: int) -> float:
+        """Return how high the arrow over other states of a row is: above the labels of their loops."""
+        return 2.25 * radius + 22 + 14 * (skip - 2)
 
     # --- drawing
 
@@ -255,8 +257,8 @@ def _arrow(arrow: Arrow) -> str:
     return element("g", line, element("path", d=f"M{'L'.join(edge)}z", fill="currentColor"), **look, **data)
 
 
-def _label(p: float) -> str:
-    return f"{p:.2f}" if p >= LABELLED else ""
+def _label(p: float, least: float = LABELLED) -> str:
+    return f"{p:.2f}" if p >= least else ""
 
 
 def _unit(vector: Floats) -> Floats:

@@ -120,14 +120,15 @@ class LogoDisplay(Display):
         return -(-len(self.probs) // PER_LINE)
 
     def _draw(self, ax: Any) -> None:
+        from matplotlib.font_manager import FontProperties
         from matplotlib.patches import PathPatch
         from matplotlib.textpath import TextPath
         from matplotlib.transforms import Affine2D
 
-        gap = 1.25 * self.top
+        gap, bold = 1.25 * self.top, FontProperties(weight="bold")
         for place, k, bottom, height in self.letters():
             line, column = divmod(place, PER_LINE)
-            outline = TextPath((0, 0), str(self.symbols[k]), size=1, prop={"weight": "bold", "family": "sans-serif"})
+            outline = TextPath((0, 0), str(self.symbols[k]), size=1, prop=bold)
             box = outline.get_extents()
             if box.width <= 0 or box.height <= 0:  # of a blank
                 continue

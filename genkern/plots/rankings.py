@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from genkern.plots.display import Display, check_labels
 from genkern.plots.style import COLOURS, GREY
-from genkern.plots.svg import Scale, axes, curve, element, line_legend, path
+from genkern.plots.svg import Scale, axes, curve, element, line_legend, path, shortened
 from genkern.validation import Floats, check_array
 
 
@@ -76,7 +76,7 @@ class RankingDisplay(Display):
         return f"{self._area}: {areas}{more}."
 
     def _labels(self) -> list[str]:
-        return [f"{name} ({area:.3f})" for name, area in zip(self.names, self.areas)]
+        return [f"{shortened(name, 130)} ({area:.3f})" for name, area in zip(self.names, self.areas)]
 
     def _draw(self, ax: Any) -> None:
         styles = ("-", "--", ":", "-.")

@@ -254,7 +254,7 @@ class SamplesDisplay(Display):
                 dots[:, 0] if self.kind == "points" else [0.0, max(len(dots) - 1.0, 1.0)], left, x + each - 10, 0.02
             )
             inside = [text(left, y + 11, shortened(self.name_of(k), each - 40, 10.5), None, "gk-text gk-small")]
-            inside += axes(xs, ys, xticks=xs.ticks(max(2, int(each / 60))), yticks=ys.ticks(3))
+            inside += axes(xs, ys, xticks=xs.ticks(max(2, int(each / 60))), yticks=ys.ticks(4))
             if self.kind == "points":
                 d = "".join(
                     f"M{number(a)} {number(b)}h0" for a, b in zip(xs(dots[:, 0]).tolist(), ys(dots[:, 1]).tolist())

@@ -116,7 +116,7 @@ class HeatStripDisplay(Display):
         if values.shape[1] > CHANNELS:
             values = standardised(values)
         ys = Scale.covering(values, top + height, top)
-        xs = Scale(-0.5, len(values) - 0.5, room_for(ys, "value"), width - 6)
+        xs = Scale(-0.5, len(values) - 0.5, self._left(ys), width - 6)
         parts = []
         for t, value in enumerate(self.positions.tolist() if len(self.positions) == len(values) else []):
             first, last = float(xs(t - 0.5)), float(xs(t + 0.5))
@@ -133,11 +133,15 @@ class HeatStripDisplay(Display):
                 parts.append(element("path", d=line, class_="gk-line", stroke_width=0.7, data_channel=channel))
         return parts, top + height
 
+    def _left(self, ys: Scale) -> float:
+        """Return the width of the texts at the left, the same for the object and for the bars below it."""
+        return max(room_for(ys, "value"), 62.0)
+
     def _bars(self, width: float, top: float) -> tuple[list[str], float]:
         """Return the contributions of positions as bars, or areas if they are many, and where they end."""
         ends = [*self.positions.tolist(), 0.0]
         ys = Scale.covering(ends, top + 90.0, top, 0.08)
-        xs = Scale(-0.5, len(self.positions) - 0.5, room_for(ys, "contribution"), width - 6)
+        xs = Scale(-0.5, len(self.positions) - 0.5, self._left(ys), width - 6)
         parts = axes(xs, ys, "position", "contribution")
         zero = float(ys(0.0))
         edges = xs(np.arange(len(self.positions) + 1) - 0.5)

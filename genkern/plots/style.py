@@ -33,7 +33,7 @@ RULES = """
 .gk-axis { stroke: var(--gk-axis); fill: none; }
 .gk-grid { stroke: var(--gk-grid); fill: none; }
 .gk-line { stroke: currentColor; fill: none; stroke-linejoin: round; }
-.gk-mark { stroke: var(--gk-background); stroke-width: .6px; fill: currentColor; }
+.gk-mark, .gk-key, .gk-bin { stroke: var(--gk-background); stroke-width: .6px; fill: currentColor; }
 .gk-wrong { stroke: var(--gk-text); stroke-width: 1.4px; }
 .gk-for { color: var(--gk-for); }
 .gk-against { color: var(--gk-against); }

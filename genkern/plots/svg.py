@@ -131,7 +131,7 @@ class Scale:
 def axes(xs: Scale, ys: Scale, xlabel: str = "", ylabel: str = "", xticks: Any = None, yticks: Any = None) -> list[str]:
     """Return grid lines, tick texts and labels of axes; ticks are pairs of a number and a text."""
     across = xs.ticks(max(3, int(abs(xs.end - xs.start) / 75))) if xticks is None else xticks
-    up = ys.ticks(max(3, int(abs(ys.end - ys.start) / 45))) if yticks is None else yticks
+    up = ys.ticks(max(4, int(abs(ys.end - ys.start) / 45))) if yticks is None else yticks
     left, bottom = min(xs.start, xs.end), max(ys.start, ys.end)
     places = [(float(xs(value)), name) for value, name in across], [(float(ys(value)), name) for value, name in up]
     grid = "".join(f"M{number(x)} {number(ys.start)}V{number(ys.end)}" for x, _ in places[0])
@@ -145,7 +145,7 @@ def axes(xs: Scale, ys: Scale, xlabel: str = "", ylabel: str = "", xticks: Any =
     if xlabel:
         parts.append(text((xs.start + xs.end) / 2, bottom + 33, xlabel, "middle"))
     if ylabel:
-        offset = 12 + max([extent(name, 10.5) for _, name in places[1]], default=0.0)
+        offset = 14 + max([extent(name, 10.5) for _, name in places[1]], default=0.0)
         x, y = left - offset, (ys.start + ys.end) / 2
         parts.append(text(x, y, ylabel, "middle", transform=f"rotate(-90 {number(x)} {number(y)})"))
     return parts
@@ -153,8 +153,8 @@ def axes(xs: Scale, ys: Scale, xlabel: str = "", ylabel: str = "", xticks: Any =
 
 def room_for(ys: Scale, ylabel: str) -> float:
     """Return the width that the texts at the left of axes take."""
-    up = ys.ticks(max(3, int(abs(ys.end - ys.start) / 45)))
-    return 12 + max([extent(name, 10.5) for _, name in up], default=0.0) + (16 if ylabel else 0)
+    up = ys.ticks(max(4, int(abs(ys.end - ys.start) / 45)))
+    return 15 + max([extent(name, 10.5) for _, name in up], default=0.0) + (16 if ylabel else 0)
 
 
 def path(x: Any, y: Any) -> str:
