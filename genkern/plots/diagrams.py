@@ -79,9 +79,7 @@ class StateDiagramDisplay(Display):
                     f"{cls.__name__}: expected a model with hidden states, or a chain. Got {type(model).__name__}."
                 )
             shown = model.to_hmm()
-        names = list(
-            getattr(shown, "alphabet", None).symbols if hasattr(shown, "alphabet") else range(len(shown.start))
-        )
+        names = shown.alphabet.symbols if hasattr(shown, "alphabet") else range(len(shown.start))
         return cls(shown.start, shown.transitions, getattr(shown, "stop", None), [str(name) for name in names])
 
     @property
@@ -187,7 +185,7 @@ class StateDiagramDisplay(Display):
             points = np.reshape(arrow.curve, (4, 2))
             route = Path(points, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
             colour = GREY if arrow.kind == "step" else COLOURS[2 if arrow.kind == "start" else 1]
-            look = {
+            look: dict[str, Any] = {
                 "arrowstyle": f"-|>,head_length={3 + 2 * arrow.probability},head_width={1.6 + 1.6 * arrow.probability}"
             }
             ax.add_patch(

@@ -130,6 +130,7 @@ class GramDisplay(Display):
             ax.axhline(edge, color="white" if low == 0.0 else GREY, linewidth=0.8)
             ax.axvline(edge, color="white" if low == 0.0 else GREY, linewidth=0.8)
         ticks, names, what = self._ticks()
+        names = [shortened(name, 110) for name in names]
         long = max(map(len, names), default=0) * len(names) > 60
         turn = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if long else {}
         ax.set_xticks(ticks, labels=names, **turn)

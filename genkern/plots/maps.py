@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from genkern.kernels.components import principal_components
 from genkern.plots.display import Display, check_labels, classes_of
 from genkern.plots.style import styles
-from genkern.plots.svg import Scale, axes, class_legend, element, legend, mark, room_for, shape
+from genkern.plots.svg import Scale, axes, class_legend, element, legend, mark, room_for, shape, shortened
 from genkern.validation import Floats, check_array, check_int
 
 NAMED = 40  # objects whose names matplotlib writes beside them
@@ -138,7 +138,7 @@ class ObjectMapDisplay(Display):
     def _draw(self, ax: Any) -> None:
         for i, style in zip(range(max(1, len(self.classes))), styles()):
             mine = self._index == i
-            label = str(self.classes[i]) if self.classes else None
+            label = shortened(self.classes[i], 130) if self.classes else None
             ax.scatter(*self.places[mine].T, s=22, linewidths=0.3, edgecolors="white", alpha=0.85, label=label, **style)
         if self.wrong.any():
             ring = {"facecolors": "none", "edgecolors": "black", "linewidths": 0.9}
