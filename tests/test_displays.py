@@ -9,6 +9,7 @@ import struct
 import xml.etree.ElementTree as ET
 import zlib
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import matplotlib
@@ -370,6 +371,15 @@ def test_contributions_and_strips_carry_their_numbers() -> None:
     assert all(("gk-for" if v >= 0 else "gk-against") in str(c.get("class")) for c, v in zip(cells, e.positions))
     with pytest.raises(ValueError, match="no contributions of positions"):
         plots.HeatStripDisplay.from_explanation(explanation("ab", length=0))
+
+
+def test_blocks_of_a_set_are_bars_in_order() -> None:
+    means = {"words": 0.25, "<pairs>": 1.5, "length": 0.5}
+    whole = SimpleNamespace(by_block=lambda: {name: SimpleNamespace(absolute=v) for name, v in means.items()})
+    shown = plots.ContributionsDisplay.from_explanation(whole, 2)
+    assert (shown.names, shown.values.tolist(), shown.total) == (["<pairs>", "length"], [1.5, 0.5], 3)
+    assert [bar.get_width() for bar in shown.plot().ax_.patches] == [0.5, 1.5]
+    assert "&lt;pairs&gt;" in shown.svg()
 
 
 def test_maps_and_matrices_without_labels_and_with_names() -> None:

@@ -51,7 +51,7 @@ class ContributionsDisplay(Display):
             return cls(
                 [name for name, _ in top], np.array([value for _, value in top], np.float64), len(e.names), e.label
             )
-        blocks = {str(name): float(np.mean(_absolute(found))) for name, found in e.by_block().items()}
+        blocks = {str(name): float(found.absolute) for name, found in e.by_block().items()}
         top = sorted(blocks.items(), key=lambda item: (-item[1], item[0]))[:most]
         return cls([name for name, _ in top], np.array([value for _, value in top]), len(blocks))
 
@@ -101,9 +101,3 @@ class ContributionsDisplay(Display):
             parts.append(element("g", text(left - 8, y + 14.5, name, "end"), shown, figure, class_="gk-bar", **data))
         parts.append(element("path", class_="gk-axis", d=f"M{number(zero)} 4V{number(bottom)}"))
         return parts, bottom + 40
-
-
-def _absolute(found: Any) -> Any:
-    """Return the mean absolute contribution of a block of an ExplanationSet."""
-    first = getattr(found, "absolute", None)
-    return found[0] if first is None else first

@@ -127,11 +127,11 @@ class LogoDisplay(Display):
 
         gap, bold = 1.25 * self.top, FontProperties(weight="bold")
         for place, k, bottom, height in self.letters():
+            if not str(self.symbols[k]).strip():  # a blank has no outline
+                continue
             line, column = divmod(place, PER_LINE)
             outline = TextPath((0, 0), str(self.symbols[k]), size=1, prop=bold)
             box = outline.get_extents()
-            if box.width <= 0 or box.height <= 0:  # of a blank
-                continue
             turn = Affine2D().translate(-box.x0, -box.y0).scale(0.92 / box.width, height / box.height)
             turn = turn.translate(column - 0.46, bottom - gap * line)
             ax.add_patch(PathPatch(turn.transform_path(outline), color=COLOURS[k % len(COLOURS)], linewidth=0))
