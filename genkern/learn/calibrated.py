@@ -39,7 +39,8 @@ class _Consumer(Calibrated):
     def _take_over(self, fitted: Any) -> None:
         """Take the fitted attributes of an estimator with the same parameters."""
         own = self.get_params(deep=False)
-        vars(self).update({name: value for name, value in vars(fitted).items() if name not in own})
+        for name in vars(fitted).keys() - own.keys():
+            setattr(self, name, getattr(fitted, name))
 
     def _calibrate(self, held: Iterable[Held], codes: Ints, weights: Floats) -> None:
         """Fit ``calibrator_`` to decisions about objects held out."""

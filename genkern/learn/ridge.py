@@ -16,6 +16,7 @@ from genkern.validation import Floats, check_array, check_option
 
 ALPHAS = (1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 CRITERIA = ("error", "squared")
+UNSEEN = 1e-16  # of the largest weight: below rounding in a fit, but enough to tell what is decided about an object
 
 
 class KernelRidgeClassifierCV(Calibrated, KernelClassifier):
@@ -135,20 +136,9 @@ class KernelRidgeClassifierCV(Calibrated, KernelClassifier):
         linear, free = self._named("linear"), self.bias == "free"
         thin = linear and X.shape[1] < len(Y) - 1
         K = X if thin else self._within(X)
-        roots = np.sqrt(weights)
+        roots = np.sqrt(np.maximum(weights, UNSEEN * weights.max()))
         spectrum = feature_spectrum(dense(X), roots, free) if thin else gram_spectrum(K, roots, free, who)
         decisions = left_out(spectrum, Y, alphas, members, who)
-
-        def found(alpha: float) -> tuple[Floats, Floats, Floats]:
-            """Return coefficients, biases and decision values by the fit to all objects."""
-            dual = coefficients(spectrum, Y, alpha)
-            fitted = K @ (K.T @ dual) if thin else K @ dual
-            bias = free * np.average(Y - fitted, axis=0, weights=weights)
-            return dual, bias, fitted + bias
-
-        unused = np.flatnonzero(weights == 0)
-        for i in range(len(alphas) if len(unused) else 0):  # no fit has seen these
-            decisions[i, unused] = found(alphas[i])[2][unused]
         self.cv_squared_ = np.average(((decisions - Y) ** 2).mean(axis=2), axis=1, weights=weights)
         decisions = decisions[:, :, 0] if Y.shape[1] == 1 else decisions
         self.cv_errors_ = np.array([np.average(decide(values) != codes, weights=weights) for values in decisions])
@@ -157,8 +147,10 @@ class KernelRidgeClassifierCV(Calibrated, KernelClassifier):
         self.alpha_ = float(alphas[best])
         self.cv_decision_ = decisions[best]
         self.calibrator_ = Calibrator().fit(self.cv_decision_, codes, weights)
-        dual, self.intercept_, _ = found(self.alpha_)
+        dual = coefficients(spectrum, Y, self.alpha_)
         self._keep(X, dual.T)
+        fitted = X @ self.coef_.T if thin else K @ dual
+        self.intercept_ = free * np.average(Y - fitted, axis=0, weights=weights)
         return self
 
     def _check_alphas(self) -> Floats:

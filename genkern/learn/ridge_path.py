@@ -96,11 +96,10 @@ def coefficients(spectrum: Eigensystem, Y: Floats, alpha: float) -> Floats:
 def left_out(spectrum: Eigensystem, Y: Floats, alphas: Floats, groups: list[Ints] | None, who: str) -> Floats:
     """Return what fits without an object, or without its group, predict for it: (n_alphas, n, k) for Y (n, k).
 
-    ``groups`` holds the objects of each group; None leaves out one object at a time. Rows of weight zero are without
-    meaning.
+    ``groups`` holds the objects of each group; None leaves out one object at a time.
     """
     vectors, target, constant = spectrum.vectors, spectrum.project(Y), spectrum.constant
-    weights = np.where(spectrum.roots > 0, spectrum.roots, 1.0)[:, None]
+    roots = spectrum.roots[:, None]
     inner = vectors.T @ target
     shrink = alphas[:, None] / (spectrum.values + alphas[:, None])  # of each vector, (n_alphas, m)
     residuals = np.stack([vectors @ (factor[:, None] * inner) for factor in shrink])
@@ -118,7 +117,7 @@ def left_out(spectrum: Eigensystem, Y: Floats, alphas: Floats, groups: list[Ints
         low = np.flatnonzero(freedom.min(axis=1) <= floor)
         if len(low):
             raise _lost(alphas[low[0]], who)
-        return Y - residuals / freedom[:, :, None] / weights
+        return Y - residuals / freedom[:, :, None] / roots
     predicted = np.empty_like(residuals)
     for rows in groups:
         own, rest = vectors[rows], np.zeros((1, 1))
@@ -132,7 +131,7 @@ def left_out(spectrum: Eigensystem, Y: Floats, alphas: Floats, groups: list[Ints
             if root[0].diagonal().min() ** 2 <= floor:
                 raise _lost(alphas[i], who)
             missed = cho_solve(root, residuals[i][rows], check_finite=False)
-            predicted[i, rows] = Y[rows] - missed / weights[rows]
+            predicted[i, rows] = Y[rows] - missed / roots[rows]
     return predicted
 
 
