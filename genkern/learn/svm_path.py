@@ -130,8 +130,8 @@ class KernelSVMClassifierCV(Calibrated, KernelClassifier):
             raise ValueError(f"The 'Cs' parameter of {who} must hold positive numbers. Got {self.Cs!r}.")
         tol = check_number(self.tol, "tol", who, exclusive=True)
         X, codes = self._check_training(X, y)
-        K, Y = self._within(X), targets(codes, len(self.classes_))
         weights = check_weights(self.class_weight, self.classes_[codes], sample_weight, who)
+        K, Y = self._within(X), targets(codes, len(self.classes_))
         parts = list(make_folds(self.cv, codes, groups, who).split(K, codes, groups))
         tested = np.concatenate([test for _, test in parts])
         held_out = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
