@@ -197,6 +197,11 @@ class Model(Value, ABC):
         for found in self.position_statistics(packed):
             yield 0, self.gradient(found, coordinates)
 
+    @property
+    def opaque(self) -> bool:
+        """Whether it is known by calls alone: its information has no closed form, its objects have no positions."""
+        return False
+
     # --- hidden variables: none by default
 
     @property

@@ -91,6 +91,11 @@ class ClassMixture(Model):
         """The batch: always one model."""
         return ()
 
+    @property
+    def opaque(self) -> bool:
+        """Whether the model of a class is known by calls alone."""
+        return any(model.opaque for model in self.models)
+
     def pack(self, X: Any) -> Packed:
         """Encode raw objects as the first class model does."""
         packed: Packed = self.models[0].pack(X)
