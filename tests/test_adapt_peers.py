@@ -219,6 +219,7 @@ OBJECTS = {
 }
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("name", OBJECTS)
 def test_distributions_mixtures_and_hmms_of_pomegranate(doubles: Any, name: str) -> None:
     hmm, gmm = pytest.importorskip("pomegranate.hmm"), pytest.importorskip("pomegranate.gmm")
@@ -226,7 +227,7 @@ def test_distributions_mixtures_and_hmms_of_pomegranate(doubles: Any, name: str)
     whole = name == "categorical"
     tensors = [doubles.tensor(x.reshape(len(x), -1) if whole else x.astype(float)) for x in X]
     points = X[-1][:, None] if whole else X[-1]
-    bags = [row for row in points] if whole else points
+    bags = list(points) if whole else points
     law = laws(name)[0]
     same(adapt(law).log_prob(bags), law.log_probability(tensors[-1]))
     mixture = gmm.GeneralMixtureModel(laws(name), priors=START)
@@ -245,6 +246,7 @@ def test_distributions_mixtures_and_hmms_of_pomegranate(doubles: Any, name: str)
         assert_allclose([sparse.log_probability(x[None]).item() for x in tensors], theirs, rtol=1e-4)
 
 
+@pytest.mark.peers
 def test_what_pomegranate_leaves_open_is_refused(doubles: Any) -> None:
     hmm, made = pytest.importorskip("pomegranate.hmm"), pytest.importorskip("pomegranate.distributions")
     with pytest.raises(ValueError, match="transitions, with or without those to the end, that do not sum to one"):
@@ -261,6 +263,7 @@ def test_what_pomegranate_leaves_open_is_refused(doubles: Any) -> None:
         adapt(made.Normal())
 
 
+@pytest.mark.peers
 def test_chains_and_networks_of_pomegranate(doubles: Any) -> None:
     made = pytest.importorskip("pomegranate.distributions")
     chain = pytest.importorskip("pomegranate.markov_chain")
@@ -310,6 +313,8 @@ HMMS = {
 }
 
 
+@pytest.mark.peers
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of JAX, about dynamax
 @pytest.mark.parametrize("name", HMMS)
 def test_hmms_of_dynamax(jax: Any, name: str) -> None:
     peer = pytest.importorskip("dynamax.hidden_markov_model")
@@ -333,6 +338,8 @@ def test_hmms_of_dynamax(jax: Any, name: str) -> None:
     same(adapt(model, params).log_prob(X), theirs)
 
 
+@pytest.mark.peers
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of JAX, about dynamax
 @pytest.mark.parametrize("bias", [0.0, 0.3])
 def test_linear_systems_of_dynamax(jax: Any, bias: float) -> None:
     peer = pytest.importorskip("dynamax.linear_gaussian_ssm")
@@ -345,6 +352,8 @@ def test_linear_systems_of_dynamax(jax: Any, bias: float) -> None:
     same(found.log_prob(SERIES), theirs)
 
 
+@pytest.mark.peers
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of JAX, about dynamax
 def test_what_dynamax_leaves_open_is_refused(jax: Any) -> None:
     peer = pytest.importorskip("dynamax.hidden_markov_model")
     linear = pytest.importorskip("dynamax.linear_gaussian_ssm")

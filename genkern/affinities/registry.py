@@ -332,8 +332,7 @@ class Affinity:
         fitting = [
             rule
             for rule in self._rules.values()
-            if issubclass(how, rule.how)
-            and any(rule.left in a and rule.right in b for a, b in (lines, lines[::-1]))
+            if issubclass(how, rule.how) and any(rule.left in a and rule.right in b for a, b in (lines, lines[::-1]))
         ]
         if any(rule.method == method for rule in fitting):
             return needs_length(pair) if free else TypeError(f"affinity: {pair} takes no length: leave it out.")

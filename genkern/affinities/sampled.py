@@ -90,20 +90,14 @@ def _adapted_mean_error(P: Adapted, Q: Any, how: Expected, length: int | None = 
     return _mean_error(*_both(P, Q), how, length)
 
 
-@affinity.register(
-    Adapted, Value, Power, length="all", exact="sampled", reference=BETA, error=_adapted_product_error
-)
-@affinity.register(
-    Adapted, Value, Power, length="given", exact="sampled", reference=BETA, error=_adapted_product_error
-)
+@affinity.register(Adapted, Value, Power, length="all", exact="sampled", reference=BETA, error=_adapted_product_error)
+@affinity.register(Adapted, Value, Power, length="given", exact="sampled", reference=BETA, error=_adapted_product_error)
 def adapted_product(P: Adapted, Q: Any, how: Power, length: int | None = None) -> Floats:
     """Return ``sampled_product`` of somebody's models with others, each represented by draws."""
     return sampled_product(*_both(P, Q), how, length)
 
 
-@affinity.register(
-    Adapted, Value, Expected, length="all", exact="sampled", reference=MEANS, error=_adapted_mean_error
-)
+@affinity.register(Adapted, Value, Expected, length="all", exact="sampled", reference=MEANS, error=_adapted_mean_error)
 @affinity.register(
     Adapted, Value, Expected, length="given", exact="sampled", reference=MEANS, error=_adapted_mean_error
 )

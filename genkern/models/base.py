@@ -267,6 +267,12 @@ class Model(Value, ABC):
             raise ValueError(f"{type(self).__name__}.{what} needs one model. Got a stack of {self.shape}: index it.")
 
 
+def adapt_hint(thing: Any) -> str:
+    """Return what to do with an object that is no model but like one: it has a likelihood, or draws; else nothing."""
+    alike = any(callable(getattr(thing, name, None)) for name in ("log_prob", "score_samples", "log_probability"))
+    return " genkern.adapt(model) makes a model of an object with log_prob and sample." if alike else ""
+
+
 def draws_in(model: Any, length: int, who: str) -> int:
     """Return how many draws of a model have so many observations.
 

@@ -145,17 +145,12 @@ class Adapted(Model):
 
     def statistics(self, X: Any) -> Statistics:
         """Return the derivatives of each object, the block ``scores`` (n_objects, p)."""
-        own = self._own
-        if own.method is None:
-            raise TypeError(
-                f"{self.kind.__qualname__}: derivatives need parameters, and it has declared none. Name its attributes "
-                "by adapt(model, parameters=['mean', ...]), or give it a method log_prob_grad."
-            )
+        own, method = self._own, self._method()
         packed = self.pack(X)
         objects = list(packed.values)
         logs = own.calls.log_prob(objects)
         refuse_impossible(logs, self.kind.__qualname__)
-        scores = gradients(own.method, own.calls, own.parameters, objects)
+        scores = gradients(method, own.calls, own.parameters, objects)
         own.width = own.width or scores.shape[1]
         if scores.shape[1] != len(self.parameter_names):
             raise ValueError(
@@ -184,12 +179,21 @@ class Adapted(Model):
         known = getattr(own.model, "parameter_names", None)
         if known is not None:
             return list(map(str, known() if callable(known) else known))
+        method = self._method()
         if own.parameters.leaves:
             return own.parameters.names
-        if own.width is None and own.method == "own":
+        if own.width is None:
             one = own.calls.sample(1, None, self.seed)
-            own.width = gradients("own", own.calls, own.parameters, one).shape[1]
-        return [f"theta[{j}]" for j in range(own.width or 0)]
+            own.width = gradients(method, own.calls, own.parameters, one).shape[1]
+        return [f"theta[{j}]" for j in range(own.width)]
+
+    def _method(self) -> str:
+        if self._own.method is None:
+            raise TypeError(
+                f"{self.kind.__qualname__}: derivatives need parameters, and it has declared none. Name its attributes "
+                "by adapt(model, parameters=['mean', ...]), or give it a method log_prob_grad."
+            )
+        return self._own.method
 
     @property
     def n_free_parameters(self) -> int:

@@ -13,7 +13,9 @@ from genkern.data.objects import Packed
 from genkern.validation import Floats, check_int
 
 AGREE = 1e-6  # largest relative difference between log_prob of one object, and of the same among others
-SAMPLE = "sample(n, rng), which returns a list of n objects, or sample(rng), which returns one; rng is a NumPy Generator"
+SAMPLE = (
+    "sample(n, rng), which returns a list of n objects, or sample(rng), which returns one; rng is a NumPy Generator"
+)
 
 
 def as_packed(X: Any, who: str) -> Packed:

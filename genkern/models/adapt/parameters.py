@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -42,7 +43,9 @@ class Parameters:
         elif own is not None:
             self.tree = {"": own() if callable(own) else own}
         else:
-            self.tree = {name: v for name, v in _attributes(model).items() if getattr(v, "requires_grad", False) is True}
+            self.tree = {
+                name: v for name, v in _attributes(model).items() if getattr(v, "requires_grad", False) is True
+            }
         self.leaves = list(_leaves(self.tree, ""))
         for name, value in self.leaves:
             if plain(value).dtype.kind not in "fiu":
@@ -69,7 +72,7 @@ class Parameters:
 
     def split(self, vector: Floats) -> list[Any]:
         """Return the values of the leaves at a vector (p,), each of the kind that it had."""
-        parts = np.split(vector, np.cumsum([np.size(value) for _, value in self.leaves])[:-1])
+        parts = np.split(vector, np.cumsum([math.prod(np.shape(value)) for _, value in self.leaves])[:-1])
         return [_like(part.reshape(np.shape(value)), value) for part, (_, value) in zip(parts, self.leaves)]
 
     def at(self, leaves: list[Any]) -> Any:
