@@ -43,7 +43,7 @@ class Adapted(Model):
     """
 
     _fields = ("owns", "kind", "n_draws", "seed")
-    owns: NDArray[np.object_]
+    owns: Any  # an array of objects, of the shape of the batch
     kind: type
     n_draws: int
     seed: int
