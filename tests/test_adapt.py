@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -468,3 +470,22 @@ def test_wrong_models_and_signatures_are_told() -> None:
 def test_plain_objects_are_told_of_adapt(use: Any) -> None:
     with pytest.raises(TypeError, match=r"genkern\.adapt\(model\)"):
         use(Normal(0.0, 1.0))
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of JAX itself
+def test_examples_with_torch_and_jax_run() -> None:
+    torch, jax = pytest.importorskip("torch"), pytest.importorskip("jax")
+    page = (Path(__file__).parents[1] / "docs" / "own_models.md").read_text()
+    blocks = re.findall(r"^```py\n(.*?)^```", page, flags=re.S | re.M)
+    assert len(blocks) == 2
+    names = {"torch": torch, "jax": jax, "jnp": jax.numpy, "FisherScore": FisherScore, "adapt": adapt}
+    names |= {"X": np.random.default_rng(0).normal(size=(6, 2))}
+    names["parameters"] = {"mean": jax.numpy.zeros(2), "log_scale": jax.numpy.zeros(2)}
+    for block in blocks:
+        exec(block, names)
+    exact = FisherScore(adapt(names["Flow"]()), "identity").fit_transform(names["X"])
+    assert_allclose(exact, np.column_stack([names["X"], names["X"] ** 2 - 1.0]), atol=1e-5)
+    other = FisherScore(adapt(names["Tree"](names["parameters"])), "identity").fit_transform(names["X"])
+    assert_allclose(other, exact, atol=1e-5)
+    assert MeanMap()([adapt(names["Flow"]()), adapt(names["Tree"](names["parameters"]))]).shape == (2, 2)
