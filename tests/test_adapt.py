@@ -23,6 +23,7 @@ from genkern import (
     FisherScore,
     Gaussian,
     Gram,
+    Jeffreys,
     MeanMap,
     Model,
     PlugInClassifier,
@@ -298,7 +299,7 @@ def test_kernels_by_draws_are_near_the_exact_ones() -> None:
     for kernel in (ProbabilityProduct(0.5), MeanMap(0.7)):
         assert_allclose(kernel(models), kernel(ours), rtol=0.06)
         assert_array_equal(kernel(models), kernel(models))
-    for how in (Power(0.5), Expected(0.7)):
+    for how in (Power(0.5), Expected(0.7), Jeffreys(0.5)):
         told = affinity.explain(models[0], models[1], how)
         assert told.kind == "sampled"
         off = float(affinity(models[0], models[1], how)) - float(affinity(ours[0], ours[1], how))
@@ -318,7 +319,7 @@ def test_own_models_are_compared_with_those_of_the_package_by_draws() -> None:
             return list(rng.normal(self.mean, self.scale, (n, 1, 1)))
 
     own, ours, other = adapt(Points(0.0, 1.0), n_draws=4000), Gaussian(0.0, 1.0), Gaussian(1.0, 2.0)
-    for how in (Power(0.5), Expected(0.7)):
+    for how in (Power(0.5), Expected(0.7), Jeffreys(0.5)):
         exact = float(affinity(ours, other, how))
         for found in (affinity(own, other, how), affinity(other, own, how), affinity(own, Sampled(other, 4000), how)):
             assert_allclose(found, exact, atol=0.05)

@@ -73,7 +73,7 @@ def _drawn(P: Any, n: int, seed: int) -> Sampled:
     return rebatch(Sampled.stack(members), P.shape)
 
 
-def _both(P: Adapted, Q: Any) -> tuple[Sampled, Sampled]:
+def by_draws(P: Adapted, Q: Any) -> tuple[Sampled, Sampled]:
     """Return both sides as known by draws: as many of the second as of the first, unless it says how many."""
     n, seed = P.n_draws, P.seed
     left = _drawn(P, n, seed)
@@ -83,18 +83,18 @@ def _both(P: Adapted, Q: Any) -> tuple[Sampled, Sampled]:
 
 
 def _adapted_product_error(P: Adapted, Q: Any, how: Power, length: int | None = None) -> float:
-    return _product_error(*_both(P, Q), how, length)
+    return _product_error(*by_draws(P, Q), how, length)
 
 
 def _adapted_mean_error(P: Adapted, Q: Any, how: Expected, length: int | None = None) -> float:
-    return _mean_error(*_both(P, Q), how, length)
+    return _mean_error(*by_draws(P, Q), how, length)
 
 
 @affinity.register(Adapted, Value, Power, length="all", exact="sampled", reference=BETA, error=_adapted_product_error)
 @affinity.register(Adapted, Value, Power, length="given", exact="sampled", reference=BETA, error=_adapted_product_error)
 def adapted_product(P: Adapted, Q: Any, how: Power, length: int | None = None) -> Floats:
     """Return ``sampled_product`` of somebody's models with others, each represented by draws."""
-    return sampled_product(*_both(P, Q), how, length)
+    return sampled_product(*by_draws(P, Q), how, length)
 
 
 @affinity.register(Adapted, Value, Expected, length="all", exact="sampled", reference=MEANS, error=_adapted_mean_error)
@@ -103,7 +103,7 @@ def adapted_product(P: Adapted, Q: Any, how: Power, length: int | None = None) -
 )
 def adapted_mean_map(P: Adapted, Q: Any, how: Expected, length: int | None = None) -> Floats:
     """Return ``sampled_mean_map`` of somebody's models with others, each represented by draws."""
-    return sampled_mean_map(*_both(P, Q), how, length)
+    return sampled_mean_map(*by_draws(P, Q), how, length)
 
 
 class Densities(NamedTuple):
