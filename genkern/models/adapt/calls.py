@@ -28,22 +28,23 @@ def as_packed(X: Any, who: str) -> Packed:
         raise TypeError(f"{who}: X must be a list of objects. Got {type(X).__name__}; {remedy}.")
     if len(X) == 0:
         raise ValueError(f"{who}: X must hold at least one object. Got none.")
-    values = np.empty(len(X), dtype=object)
-    for i, x in enumerate(X):
-        values[i] = x
+    values = np.fromiter(X, dtype=object, count=len(X))
     return Packed(values, np.arange(len(X) + 1))
 
 
 def together(objects: list[Any]) -> Any:
     """Return objects as one array if they are numbers or arrays of one shape and type, else as they are, in a list."""
-    first = objects[0]
-    home = type(first).__module__.partition(".")[0]
-    stack = {"torch": "torch", "jaxlib": "jax.numpy", "jax": "jax.numpy"}.get(home)
-    if not (stack or isinstance(first, np.ndarray | np.generic | float | int)):
+    kinds = set(map(type, objects))
+    kind = kinds.pop()
+    if kinds:
         return objects
-    if any(type(x) is not type(first) or np.shape(x) != np.shape(first) for x in objects):
+    if issubclass(kind, np.generic | float | int):
+        return np.array(objects)
+    home = kind.__module__.partition(".")[0]
+    package = {"numpy": "numpy", "torch": "torch", "jaxlib": "jax.numpy", "jax": "jax.numpy"}.get(home)
+    if package is None or len({x.shape for x in objects}) > 1:
         return objects
-    return sys.modules[stack].stack(objects) if stack else np.stack(objects)
+    return sys.modules[package].stack(objects)
 
 
 def plain(value: Any) -> Any:
