@@ -43,7 +43,8 @@ def compare_command(
     X = [*samples[0].X, *samples[1].X]
     with working(f"kernel values between {len(X)} objects"):
         K = gram(X, kinds[0], kernel=kernel, alphabet=alphabet_of(samples[0], options), random_state=seed, n_jobs=jobs)
-    test = two_sample_test(K, len(samples[0].X), n_permutations=permutations, rng=seed)
+    with working(f"{permutations} permutations"):
+        test = two_sample_test(K, len(samples[0].X), n_permutations=permutations, rng=seed)
     result = {"objects": [len(sample.X) for sample in samples], "kernel": kernel, **test._asdict()}
     verdict = "they differ" if test.p_value <= 0.05 else "no difference is seen"
     answer(

@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from genkern.progress import taken
 from genkern.validation import refuse_unused, remember_width
 
 SYMBOLS = {"two_d_array": False, "categorical": True, "string": True}  # tags; of tables, only those of integer codes
@@ -29,6 +30,7 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
     _fitted: ClassVar[str] = "model_"  # the attribute that a fit sets last
     _inputs: ClassVar[dict[str, bool]] = {}  # tags of the input
     _of_floats: ClassVar[bool] = False  # whether the result is an array of floats, whatever the input
+    _work: ClassVar[float] = 1.0  # how long a fit takes, for progress: those of words of a few letters take one
     _refuses_y: ClassVar[bool] = True  # whether fit, which has no use for y, refuses one that cannot be labels
 
     # --- what a class gives
@@ -64,6 +66,10 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
         required = [get_tags(part).target_tags.required for part in self._inner() or ()]
         return bool(getattr(self, "per_class", False)) or any(required)
 
+    def _effort(self) -> float:
+        """Return about how long a fit takes, beside those of others."""
+        return self._work
+
     # --- what follows
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -79,7 +85,8 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
         -------
         self
         """
-        self._fit(self._begin(X, y), y)
+        with taken(self._effort(), type(self).__name__):
+            self._fit(self._begin(X, y), y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -96,8 +103,9 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
         transformed : array, sparse matrix or list
             One row or entry per object.
         """
-        found = self._fit(self._begin(X, y), y)
-        return self.transform(X) if found is None else found
+        with taken(self._effort(), type(self).__name__):
+            found = self._fit(self._begin(X, y), y)
+            return self.transform(X) if found is None else found
 
     def transform(self, X: Any) -> Any:
         """Return objects, transformed.
@@ -169,12 +177,21 @@ class TableTransformer(Transformer):
 
     _sparse: ClassVar[tuple[str, ...]] = ()
     _refuses_y = False
+    _work = 0.0
 
     def _checked(self, X: Any, reset: bool) -> Any:
         return validate_data(self, X, reset=reset, accept_sparse=self._sparse or False, dtype=np.float64)
 
     def _takes(self) -> dict[str, bool]:
         return {"sparse": bool(self._sparse)}
+
+
+def effort(step: Any) -> float:
+    """Return about how long fits of all transformers of a pipeline or union take together, to tell progress by."""
+    parts = getattr(step, "transformer_list", None) or getattr(step, "steps", None)
+    if parts is not None:
+        return sum(effort(part) for _, part in parts)
+    return step._effort() if isinstance(step, Transformer) else 0.0
 
 
 def takes_nan(estimator: Any) -> bool:

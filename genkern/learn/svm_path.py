@@ -11,6 +11,7 @@ from sklearn.model_selection import check_cv
 from sklearn.svm import SVC
 
 from genkern.learn.kernel_classifier import Ints, KernelClassifier, decide, targets
+from genkern.progress import divided
 from genkern.validation import Floats, check_array, check_number
 
 CS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -117,8 +118,9 @@ class KernelSVMClassifierCV(KernelClassifier):
         X, codes = self._check_training(X, y)
         K, Y = self._within(X), targets(codes, len(self.classes_))
         parts = list(check_cv(self.cv, codes, classifier=True).split(K, codes, groups))
+        count = divided(_count_errors, len(Cs) * len(parts))
         wrong = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-            delayed(_count_errors)(K, Y, codes, C, tol, part) for C in Cs for part in parts
+            delayed(count)(K, Y, codes, C, tol, part) for C in Cs for part in parts
         )
         tested = sum(len(test) for _, test in parts)
         self.cv_errors_ = np.reshape(wrong, (len(Cs), len(parts))).sum(axis=1) / tested

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from genkern.data.objects import Packed, handed_on, pack_series
 from genkern.data.transformer import Transformer
 from genkern.preprocess.windows import Windows
+from genkern.progress import divided
 from genkern.validation import Floats, carried, check_int, made_once, one_warning_each
 
 WIDTHS = (1, 3, 5, 9, 17, 33, 65, 129)
@@ -80,6 +81,8 @@ class MultiScale(Transformer):
         self.stride = stride
         self.n_jobs = n_jobs
 
+    _work = 30.0
+
     @one_warning_each()
     def _fit(self, X: Any, y: Any) -> Floats:
         packed = pack_series(X, "MultiScale")
@@ -126,6 +129,7 @@ class MultiScale(Transformer):
         """Return the result of the work on every part."""
         first, *others = parts.values()
         # The first is run alone, since threads must not load or compile code at the same time.
+        work = divided(work, len(parts))
         block = work(first, *given)
         tasks = (delayed(carried(work))(part, *given) for part in others)
         return [block, *Parallel(n_jobs=self.n_jobs, require="sharedmem")(tasks)]

@@ -12,6 +12,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import type_of_target
 
+from genkern.data.transformer import effort
+from genkern.progress import expecting
 from genkern.validation import n_objects, one_warning_each
 
 PER_OBJECT = ("sample_weight", "groups")  # parameters of ``fit``, of whatever step, with one entry per object
@@ -30,9 +32,12 @@ class _OneWarningEach:
 
         @wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if self.name.startswith("fit") and (args or "X" in kwargs):
+            if not self.name.startswith("fit"):
+                with one_warning_each():
+                    return method(*args, **kwargs)
+            if args or "X" in kwargs:
                 _check_targets(recipe, *args, **kwargs)
-            with one_warning_each():
+            with one_warning_each(), expecting(effort(recipe) / (1.0 - _learning(recipe))):
                 return method(*args, **kwargs)
 
         return call
@@ -50,6 +55,12 @@ class Recipe(Pipeline):
     predict_log_proba = _OneWarningEach()
     decision_function = _OneWarningEach()
     score = _OneWarningEach()
+
+
+def _learning(recipe: Recipe) -> float:
+    """Return the share of a fit that the learner may take, for progress."""
+    learner = recipe.steps[-1][1]
+    return 0.0 if hasattr(learner, "transform") else 0.6 if hasattr(learner, "param_grid") else 0.1
 
 
 def _check_targets(recipe: Recipe, X: Any, y: Any = None, **params: Any) -> None:
