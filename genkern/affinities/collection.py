@@ -79,8 +79,7 @@ def as_collection(models: Any, who: str) -> Collection:
     for i, model in enumerate(models):
         if not isinstance(model, Value):
             raise TypeError(
-                f"{who}: a list must hold models. Got {type(model).__name__} at index {i}; FitEach turns objects into "
-                "models."
+                f"{who}: a list must hold models. Got {type(model).__name__} at index {i}; {remedy_for(model)}"
             )
         members.setdefault(_likeness(model), []).append(i)
     groups = []
@@ -107,3 +106,10 @@ def _likeness(model: Value) -> tuple[Any, ...]:
             inner = isinstance(value, Value) and name not in model._shared
             parts.append(_likeness(value) if inner else value)
     return tuple(parts)
+
+
+def remedy_for(value: Any) -> str:
+    """Return what makes a model of something that is none."""
+    if hasattr(value, "log_prob") or hasattr(value, "score_samples"):
+        return "genkern.adapt(model) makes a model of one of your own, or of another library."
+    return "FitEach turns objects into models."

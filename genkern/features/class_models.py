@@ -162,8 +162,10 @@ def _by_label(table: Mapping[Any, Any], label: Any, what: str, who: str) -> Any:
 def check_estimator_of_models(estimator: Any, who: str) -> ModelEstimator:
     """Return the estimator if it fits models."""
     if not isinstance(estimator, ModelEstimator):
+        own = hasattr(estimator, "log_prob") or hasattr(estimator, "score_samples")
+        hint = "; genkern.adapt(model) makes a model of one of your own, or of another library" if own else ""
         raise TypeError(
             f"{who}: 'estimator' must be an estimator of models, such as HMMEstimator(n_states=3). "
-            f"Got {type(estimator).__name__}."
+            f"Got {type(estimator).__name__}{hint}."
         )
     return estimator

@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from genkern.learn.kernel_classifier import Ints, KernelClassifier, decide, targets
 from genkern.progress import divided
-from genkern.validation import Floats, check_array, check_number
+from genkern.validation import Floats, check_array, check_number, parts_of_folds
 
 CS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
@@ -117,7 +117,7 @@ class KernelSVMClassifierCV(KernelClassifier):
         tol = check_number(self.tol, "tol", who, exclusive=True)
         X, codes = self._check_training(X, y)
         K, Y = self._within(X), targets(codes, len(self.classes_))
-        parts = list(check_cv(self.cv, codes, classifier=True).split(K, codes, groups))
+        parts = parts_of_folds(check_cv(self.cv, codes, classifier=True), codes, groups, who)
         count = divided(_count_errors, len(Cs) * len(parts))
         wrong = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
             delayed(count)(K, Y, codes, C, tol, part) for C in Cs for part in parts

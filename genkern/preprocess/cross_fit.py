@@ -28,7 +28,7 @@ from genkern.data.transformer import Transformer, effort
 from genkern.features.class_models import check_labels
 from genkern.features.model_log_odds import ModelLogOdds
 from genkern.progress import divided, taken
-from genkern.validation import check_int, one_warning_each
+from genkern.validation import check_int, one_warning_each, parts_of_folds
 
 Ints = NDArray[np.int64]
 NEW = -1  # the fold of objects that are no training objects
@@ -252,7 +252,7 @@ def fold_numbers(splitter: Any, labels: NDArray[Any], groups: Any, who: str) -> 
     """Return the fold (n,) of each object, raising unless each is in one test part."""
     count = len(labels)
     folds, times = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    for fold, (_, test) in enumerate(splitter.split(np.zeros(count), labels, groups)):
+    for fold, (_, test) in enumerate(parts_of_folds(splitter, labels, groups, who)):
         folds[test] = fold
         times[test] += 1
     wrong = np.flatnonzero(times != 1)

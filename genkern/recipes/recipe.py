@@ -16,6 +16,7 @@ from genkern.data.transformer import effort
 from genkern.progress import expecting
 from genkern.validation import n_objects, one_warning_each
 
+LATE = ("n_splits=", "fits failed", "classes", "class:")  # in errors of learners about labels that are too few
 PER_OBJECT = ("sample_weight", "groups")  # parameters of ``fit``, of whatever step, with one entry per object
 
 
@@ -37,8 +38,15 @@ class _OneWarningEach:
                     return method(*args, **kwargs)
             if args or "X" in kwargs:
                 _check_targets(recipe, *args, **kwargs)
-            with one_warning_each(), expecting(effort(recipe) / (1.0 - _learning(recipe))):
-                return method(*args, **kwargs)
+            try:
+                with one_warning_each(), expecting(effort(recipe) / (1.0 - _learning(recipe))):
+                    result = method(*args, **kwargs)
+            except ValueError as error:
+                if any(said in str(error) for said in LATE):
+                    _check_enough(recipe, error, *args, **kwargs)
+                raise
+            _check_enough(recipe, None, *args, **kwargs)
+            return result
 
         return call
 
@@ -55,6 +63,27 @@ class Recipe(Pipeline):
     predict_log_proba = _OneWarningEach()
     decision_function = _OneWarningEach()
     score = _OneWarningEach()
+
+
+def _check_enough(recipe: Recipe, error: Exception | None, X: Any = None, y: Any = None, **params: Any) -> None:
+    """Raise for labels of one class, or fewer than there are folds: after the fit, so that bad objects are told first.
+
+    The learners of scikit-learn say it less clearly, or accept it.
+    """
+    if not is_classifier(recipe) or np.ndim(y) != 1:
+        return
+    who = f"Recipe of {type(recipe.steps[-1][1]).__name__}"
+    kinds, counts = np.unique(np.asarray(y).astype(str), return_counts=True)
+    if len(kinds) < 2:
+        raise ValueError(
+            f"{who} needs objects of at least 2 classes. Got one class only: {str(kinds[0])!r}, for all {counts.sum()} "
+            "objects. Give objects of another class too."
+        ) from error
+    if error is not None and "n_splits=" in str(error):
+        raise ValueError(
+            f"{who}: there are fewer objects than folds. Got {counts.sum()} objects, at most {counts.max()} of a "
+            f"class ({error}). Give more objects, or fewer folds by cv=."
+        ) from error
 
 
 def _learning(recipe: Recipe) -> float:
