@@ -62,9 +62,8 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
         return {"allow_nan": takes_nan(self.estimator)} if hasattr(self, "estimator") else {}
 
     def _needs_labels(self) -> bool:
-        """Say whether fit requires y."""
-        required = [get_tags(part).target_tags.required for part in self._inner() or ()]
-        return bool(getattr(self, "per_class", False)) or any(required)
+        """Say whether fit requires y, whatever the embeddings inside do."""
+        return bool(getattr(self, "per_class", False))
 
     def _effort(self) -> float:
         """Return about how long a fit takes, beside those of others."""
@@ -152,7 +151,8 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
 
     def _ready(self, X: Any) -> Any:
         """Return encoded objects, unless it is not fitted, or X is a table of another width."""
-        check_is_fitted(self, self._fitted)
+        if self._fitted not in vars(self):
+            check_is_fitted(self, self._fitted)  # which asks for all tags first
         return self._checked(X, reset=False)
 
     def _checked(self, X: Any, reset: bool) -> Any:
@@ -163,10 +163,12 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = self._inner()
-        passed = {} if inner is None else {name: rule(_inputs_of(inner, name)) for name, rule in PASSED.items()}
+        inside = [get_tags(part) for part in inner or ()]
+        rules = {} if inner is None else PASSED
+        passed = {name: rule(getattr(one.input_tags, name) for one in inside) for name, rule in rules.items()}
         for name, value in {**passed, **self._takes(), **self._inputs}.items():
             setattr(tags.input_tags, name, value)
-        tags.target_tags.required = self._needs_labels()
+        tags.target_tags.required = self._needs_labels() or any(one.target_tags.required for one in inside)
         if not self._of_floats:
             tags.transformer_tags.preserves_dtype = []
         return tags
@@ -198,8 +200,3 @@ def takes_nan(estimator: Any) -> bool:
     """Say whether NaN may mean missing in what an estimator, a model (always) or models of classes take."""
     tags = getattr(estimator, "__sklearn_tags__", None)
     return isinstance(estimator, Mapping) or tags is None or bool(tags().input_tags.allow_nan)
-
-
-def _inputs_of(parts: list[Any], name: str) -> list[bool]:
-    """Return a tag of the input of each part."""
-    return [getattr(get_tags(part).input_tags, name) for part in parts]

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
@@ -131,6 +131,8 @@ class MultiScale(Transformer):
         # The first is run alone, since threads must not load or compile code at the same time.
         work = divided(work, len(parts))
         block = work(first, *given)
+        if effective_n_jobs(self.n_jobs) == 1:
+            return [block, *(work(part, *given) for part in others)]
         tasks = (delayed(carried(work))(part, *given) for part in others)
         return [block, *Parallel(n_jobs=self.n_jobs, require="sharedmem")(tasks)]
 
@@ -149,4 +151,6 @@ def _fit_transform(part: Pipeline, series: Any, y: Any) -> Floats:
 
 def _transform(part: Pipeline, series: Any) -> Floats:
     """Return the features (n, p) of a pipeline."""
-    return np.asarray(part.transform(series), np.float64)
+    for _, step in part.steps:  # as the pipeline would, without asking for the tags of all
+        series = step.transform(series)
+    return np.asarray(series, np.float64)
