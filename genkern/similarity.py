@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import re
 import warnings
+from contextlib import nullcontext, redirect_stdout
 from typing import Any
 
 import numpy as np
@@ -20,6 +23,7 @@ from genkern.evaluation.two_sample import TwoSampleTest, two_sample_test
 from genkern.kernels.base import Kernel
 from genkern.kernels.components import principal_components
 from genkern.kernels.gram import Gram
+from genkern.progress import each, listening, portion, reach
 from genkern.recipes.points import points
 from genkern.recipes.recipe import Recipe
 from genkern.recipes.series import contours, series
@@ -31,6 +35,9 @@ from genkern.validation import Floats, check_array, check_int, check_option, n_o
 KERNELS = ("default", "fisher", "product", "meanmap", "spectrum")
 RANK = 20  # kernel principal components in which clusters are looked for
 MOST = 12  # clusters that are tried where none are given
+START = 0.3  # share of the time of t-SNE and UMAP that they may take to look for neighbours
+TSNE_STEPS = 1000  # its default
+STEP = re.compile(r"Iteration (\d+)|(\d+)/(\d+) ")  # of t-SNE and of UMAP, in what they write
 FEWEST = 3  # neighbours that t-SNE and UMAP can do with
 
 
@@ -125,7 +132,8 @@ def gram(
         features = fisher_svm(**shared)[:-1]
     else:
         features = spectrum_svm(alphabet=alphabet)[:-1]
-    table = features.fit_transform(objects)
+    with portion(0.9):
+        table = features.fit_transform(objects)
     product = table @ table.T
     K = np.asarray(product.todense() if hasattr(product, "todense") else product, dtype=np.float64)
     scale = np.sqrt(np.diag(K))
@@ -246,10 +254,12 @@ def plane(K: Any, method: str = "pca", *, random_state: Any = 0) -> tuple[Floats
     if method == "tsne":
         perplexity = min(30.0, (len(gram) - 1) / 3)
         learner = TSNE(metric="precomputed", init="random", perplexity=perplexity, random_state=random_state)
+        learner.set_params(verbose=2 if listening() else 0)
     else:
         learner = _umap(min(15, len(gram) - 1), random_state)
     name = {"tsne": "t-SNE", "umap": "UMAP"}[method]
-    with warnings.catch_warnings():
+    heard = redirect_stdout(_Heard()) if listening() else nullcontext()
+    with warnings.catch_warnings(), heard:
         warnings.filterwarnings("ignore", "using precomputed metric")  # of UMAP: new objects are not asked about
         places = np.asarray(learner.fit_transform(distances), np.float64)
     return places, (f"{name} 1", f"{name} 2")
@@ -285,10 +295,13 @@ def cluster(K: Any, n_clusters: int | None = None, *, random_state: Any = 0) -> 
         raise ValueError(
             f"cluster: there must be fewer clusters than objects. Got {n_clusters} for {len(gram)} objects."
         )
-    places = principal_components(gram, min(RANK, len(gram) - 1))[0]
+    with portion(0.1, "components"):
+        places = principal_components(gram, min(RANK, len(gram) - 1))[0]
     sizes = range(2, min(MOST, len(gram) - 1) + 1) if n_clusters is None else [n_clusters]
-    trials = [KMeans(size, n_init=10, random_state=random_state).fit_predict(places) for size in sizes]
-    values = [float(silhouette_score(places, found)) for found in trials]
+    trials, values = [], []
+    for size in each(sizes):
+        trials.append(KMeans(size, n_init=10, random_state=random_state).fit_predict(places))
+        values.append(float(silhouette_score(places, trials[-1])))
     best = int(np.argmax(values))
     order = np.argsort(-np.bincount(trials[best]), kind="stable")
     return np.argsort(order)[trials[best]], values[best]
@@ -305,4 +318,24 @@ def _umap(neighbours: int, random_state: Any) -> Any:
         from umap import UMAP
     except ImportError:
         raise ImportError('UMAP needs umap-learn: pip install "genkern[maps]", or use t-SNE.') from None
-    return UMAP(metric="precomputed", n_neighbors=neighbours, random_state=random_state, n_jobs=1)
+    told = {"verbose": True, "tqdm_kwds": {"file": _Heard(), "disable": False}} if listening() else {}
+    return UMAP(metric="precomputed", n_neighbors=neighbours, random_state=random_state, n_jobs=1, **told)
+
+
+class _Heard(io.TextIOBase):
+    """A stream that takes what t-SNE and UMAP write about themselves, and tells progress by it."""
+
+    def __init__(self) -> None:
+        self._stages = 0
+
+    def write(self, text: str) -> int:
+        """Take a text, which names a stage before the steps, or counts steps."""
+        step = STEP.search(text)
+        if step is not None:
+            reach(START + (1.0 - START) * int(step[1] or step[2]) / int(step[3] or TSNE_STEPS))
+        elif text.strip():
+            self._stages += 1
+            with portion(0.0, text.strip()[:60]):
+                pass
+            reach(min(0.05 * self._stages, START))
+        return len(text)

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from genkern import __version__
+from genkern.progress import report
 
 DEFECT, USAGE, DATA, INTERRUPTED = 1, 2, 3, 130
 
@@ -133,7 +134,7 @@ def _notes(quiet: bool) -> Any:
     def show(message: Any, category: Any, filename: Any, lineno: Any, file: Any = None, line: Any = None) -> None:
         if not quiet and str(message) not in told:
             told.add(str(message))
-            click.echo(f"note: {message}", err=True)
+            report(f"note: {message}")
 
     return show
 

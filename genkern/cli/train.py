@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections import Counter
 from datetime import UTC, datetime
@@ -50,8 +49,7 @@ def train_command(
     settings = {"random_state": seed, "n_jobs": jobs, "alphabet": alphabet_of(data, options), "budget": budget}
     model = make_recipe(recipe, kind=data.kind, verbose=int(not quiet), **settings)
     began = time.perf_counter()
-    told = contextlib.nullcontext() if recipe == "auto" else working(f"training {recipe}")  # auto reports by itself
-    with told:
+    with working(f"training {recipe}"):
         model = fit_grouped(model, data.X, data.y, data.groups)
     seconds = time.perf_counter() - began
     summary = {

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from genkern.data.describe import Described, DescribedEstimator, Rows, parameter_rows
+from genkern.progress import taken
 from genkern.validation import n_objects, refuse_unused, remember_width
 
 SYMBOLS = {"two_d_array": False, "categorical": True, "string": True}  # tags; of tables, only those of integer codes
@@ -30,6 +31,7 @@ class Transformer(DescribedEstimator, TransformerMixin, BaseEstimator, ABC):
     _fitted: ClassVar[str] = "model_"  # the attribute that a fit sets last
     _inputs: ClassVar[dict[str, bool]] = {}  # tags of the input
     _of_floats: ClassVar[bool] = False  # whether the result is an array of floats, whatever the input
+    _work: ClassVar[float] = 1.0  # how long a fit takes, for progress: those of words of a few letters take one
     _refuses_y: ClassVar[bool] = True  # whether fit, which has no use for y, refuses one that cannot be labels
 
     # --- what a class gives
@@ -61,9 +63,12 @@ class Transformer(DescribedEstimator, TransformerMixin, BaseEstimator, ABC):
         return {"allow_nan": takes_nan(self.estimator)} if hasattr(self, "estimator") else {}
 
     def _needs_labels(self) -> bool:
-        """Say whether fit requires y."""
-        required = [get_tags(part).target_tags.required for part in self._inner() or ()]
-        return bool(getattr(self, "per_class", False)) or any(required)
+        """Say whether fit requires y, whatever the embeddings inside do."""
+        return bool(getattr(self, "per_class", False))
+
+    def _effort(self) -> float:
+        """Return about how long a fit takes, beside those of others."""
+        return self._work
 
     # --- what follows
 
@@ -80,7 +85,8 @@ class Transformer(DescribedEstimator, TransformerMixin, BaseEstimator, ABC):
         -------
         self
         """
-        self._fit(self._begin(X, y), y)
+        with taken(self._effort(), type(self).__name__):
+            self._fit(self._begin(X, y), y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -97,8 +103,9 @@ class Transformer(DescribedEstimator, TransformerMixin, BaseEstimator, ABC):
         transformed : array, sparse matrix or list
             One row or entry per object.
         """
-        found = self._fit(self._begin(X, y), y)
-        return self.transform(X) if found is None else self._indexed(found, X)
+        with taken(self._effort(), type(self).__name__):
+            found = self._fit(self._begin(X, y), y)
+            return self.transform(X) if found is None else self._indexed(found, X)
 
     def transform(self, X: Any) -> Any:
         """Return objects, transformed.
@@ -175,7 +182,8 @@ class Transformer(DescribedEstimator, TransformerMixin, BaseEstimator, ABC):
 
     def _ready(self, X: Any) -> Any:
         """Return encoded objects, unless it is not fitted, or X is a table of another width."""
-        check_is_fitted(self, self._fitted)
+        if self._fitted not in vars(self):
+            check_is_fitted(self, self._fitted)  # which asks for all tags first
         return self._checked(X, reset=False)
 
     def _checked(self, X: Any, reset: bool) -> Any:
@@ -202,10 +210,12 @@ class Transformer(DescribedEstimator, TransformerMixin, BaseEstimator, ABC):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = self._inner()
-        passed = {} if inner is None else {name: rule(_inputs_of(inner, name)) for name, rule in PASSED.items()}
+        inside = [get_tags(part) for part in inner or ()]
+        rules = {} if inner is None else PASSED
+        passed = {name: rule(getattr(one.input_tags, name) for one in inside) for name, rule in rules.items()}
         for name, value in {**passed, **self._takes(), **self._inputs}.items():
             setattr(tags.input_tags, name, value)
-        tags.target_tags.required = self._needs_labels()
+        tags.target_tags.required = self._needs_labels() or any(one.target_tags.required for one in inside)
         if not self._of_floats:
             tags.transformer_tags.preserves_dtype = []
         return tags
@@ -216,6 +226,7 @@ class TableTransformer(Transformer):
 
     _sparse: ClassVar[tuple[str, ...]] = ()
     _refuses_y = False
+    _work = 0.0
 
     def _checked(self, X: Any, reset: bool) -> Any:
         return validate_data(self, X, reset=reset, accept_sparse=self._sparse or False, dtype=np.float64)
@@ -224,12 +235,15 @@ class TableTransformer(Transformer):
         return {"sparse": bool(self._sparse)}
 
 
+def effort(step: Any) -> float:
+    """Return about how long fits of all transformers of a pipeline or union take together, to tell progress by."""
+    parts = getattr(step, "transformer_list", None) or getattr(step, "steps", None)
+    if parts is not None:
+        return sum(effort(part) for _, part in parts)
+    return step._effort() if isinstance(step, Transformer) else 0.0
+
+
 def takes_nan(estimator: Any) -> bool:
     """Say whether NaN may mean missing in what an estimator, a model (always) or models of classes take."""
     tags = getattr(estimator, "__sklearn_tags__", None)
     return isinstance(estimator, Mapping) or tags is None or bool(tags().input_tags.allow_nan)
-
-
-def _inputs_of(parts: list[Any], name: str) -> list[bool]:
-    """Return a tag of the input of each part."""
-    return [getattr(get_tags(part).input_tags, name) for part in parts]

@@ -15,6 +15,7 @@ from genkern.data.objects import Packed
 from genkern.models.base import Model, adapt_hint
 from genkern.models.class_mixture import ClassMixture
 from genkern.models.estimator import ModelEstimator
+from genkern.progress import each
 from genkern.validation import Floats, check_bool, check_option, check_probabilities, refuse_unused
 
 PRIORS = ("empirical", "uniform")
@@ -56,7 +57,7 @@ def _fit_each_class(estimator: ModelEstimator, X: Any, y: Any, priors: Any, who:
     check_consistent_length(X, labels)
     classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     shares = _check_priors(priors, classes, counts, who)
-    models = [clone(estimator).fit(packed.take(np.flatnonzero(codes == c))).model_ for c in range(len(classes))]
+    models = [clone(estimator).fit(packed.take(np.flatnonzero(codes == c))).model_ for c in each(range(len(classes)))]
     mixture = ClassMixture({_plain(label): model for label, model in zip(classes, models)}, shares)
     return mixture, mixture.pack(packed)
 

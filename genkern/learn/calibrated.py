@@ -21,7 +21,7 @@ from genkern.learn.calibration import Calibrated, Calibrator
 from genkern.learn.kernel_classifier import Ints, decide
 from genkern.learn.weights import REQUESTED, check_weights
 from genkern.preprocess.folds import make_folds, members
-from genkern.validation import Floats
+from genkern.validation import Floats, parts_of_folds
 
 FOLDS = 5
 Held = tuple[Ints, Floats]  # objects, and decisions about them by a fit that has not seen them
@@ -155,8 +155,9 @@ class CalibratedSearchCV(_Consumer, GridSearchCV):
         """
         labels = column_or_1d(y, warn=True)
         codes = np.unique(labels, return_inverse=True)[1]
-        weights = check_weights(self.class_weight, labels, sample_weight, type(self).__name__)
-        folds = list(make_folds(self.cv, labels, groups, type(self).__name__).split(codes, labels, groups))
+        who = type(self).__name__
+        weights = check_weights(self.class_weight, labels, sample_weight, who)
+        folds = parts_of_folds(make_folds(self.cv, labels, groups, who), labels, groups, who)
         search = _Recorder(self.estimator, self.param_grid, cv=folds, n_jobs=self.n_jobs)
         search._weights = weights
         inner = self.estimator

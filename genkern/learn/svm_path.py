@@ -13,7 +13,8 @@ from genkern.learn.calibration import Calibrated, Calibrator
 from genkern.learn.kernel_classifier import Ints, KernelClassifier, decide, targets
 from genkern.learn.weights import REQUESTED, check_weights
 from genkern.preprocess.folds import make_folds
-from genkern.validation import Floats, check_array, check_number
+from genkern.progress import divided
+from genkern.validation import Floats, check_array, check_number, parts_of_folds
 
 CS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
@@ -132,10 +133,11 @@ class KernelSVMClassifierCV(Calibrated, KernelClassifier):
         X, codes = self._check_training(X, y)
         weights = check_weights(self.class_weight, self.classes_[codes], sample_weight, who)
         K, Y = self._within(X), targets(codes, len(self.classes_))
-        parts = list(make_folds(self.cv, codes, groups, who).split(K, codes, groups))
+        parts = parts_of_folds(make_folds(self.cv, codes, groups, who), codes, groups, who)
         tested = np.concatenate([test for _, test in parts])
+        held = divided(_decide_held_out, len(Cs) * len(parts))
         held_out = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-            delayed(_decide_held_out)(K, Y, weights, C, tol, part) for C in Cs for part in parts
+            delayed(held)(K, Y, weights, C, tol, part) for C in Cs for part in parts
         )
         decisions = [np.concatenate(held_out[i : i + len(parts)]) for i in range(0, len(held_out), len(parts))]
         own, counts = codes[tested], weights[tested]

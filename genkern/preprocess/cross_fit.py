@@ -23,11 +23,12 @@ from genkern.data.objects import (
     remember_part,
     remember_width,
 )
-from genkern.data.transformer import Transformer
+from genkern.data.transformer import Transformer, effort
 from genkern.features.class_models import check_labels
 from genkern.features.model_log_odds import ModelLogOdds
 from genkern.preprocess.folds import make_folds
-from genkern.validation import one_warning_each
+from genkern.progress import divided, taken
+from genkern.validation import one_warning_each, parts_of_folds
 
 Ints = NDArray[np.int64]
 NEW = -1  # the fold of objects that are no training objects
@@ -130,9 +131,11 @@ class CrossFit(Transformer):
         for content, fold in zip(contents, self._split(labels, groups).tolist()):
             self._fold_of.setdefault(content, fold)
         self.folds_ = np.array([self._fold_of[content] for content in contents])
-        embedding = _with_alphabets(clone(self.embedding), X)
-        self.embedding_ = clone(embedding).fit(X, labels)
-        self.fold_embeddings_ = [self._fit_without(fold, embedding, X, labels) for fold in range(self.folds_.max() + 1)]
+        embedding, count = _with_alphabets(clone(self.embedding), X), int(self.folds_.max()) + 1
+        with taken(self._effort(), "CrossFit"):
+            without = divided(self._fit_without, count + 1)  # fits take as long as one to all objects
+            self.fold_embeddings_ = [without(fold, embedding, X, labels) for fold in range(count)]
+            self.embedding_ = clone(embedding).fit(X, labels)
         self._check_features(X)
         return self
 
@@ -228,6 +231,10 @@ class CrossFit(Transformer):
     def _needs_labels(self) -> bool:
         return True
 
+    def _effort(self) -> float:
+        folds = self.cv if isinstance(self.cv, int) else getattr(self.cv, "n_splits", 5)
+        return (folds + 1) * max(effort(self.embedding), 1.0)
+
 
 def _with_alphabets(embedding: Any, X: Any) -> Any:
     """Return an embedding whose class models, if it is (a union of) log-odds, have the alphabet of all objects."""
@@ -243,7 +250,7 @@ def fold_numbers(splitter: Any, labels: NDArray[Any], groups: Any, who: str) -> 
     """Return the fold (n,) of each object, raising unless each is in one test part."""
     count = len(labels)
     folds, times = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    for fold, (_, test) in enumerate(splitter.split(np.zeros(count), labels, groups)):
+    for fold, (_, test) in enumerate(parts_of_folds(splitter, labels, groups, who)):
         folds[test] = fold
         times[test] += 1
     wrong = np.flatnonzero(times != 1)

@@ -22,6 +22,7 @@ from genkern.learn.calibration import Calibrator, expected_calibration_error
 from genkern.learn.kernel_classifier import decide
 from genkern.preprocess.cross_fit import fold_numbers
 from genkern.preprocess.folds import members
+from genkern.progress import portion
 from genkern.recipes import race
 from genkern.recipes.candidates import candidates as candidates_of
 from genkern.recipes.text import check_documents
@@ -171,7 +172,8 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         seed = self._seed()
         owners = None if groups is None else column_or_1d(groups)
         folds = self._folds(labels, codes, owners, seed)
-        best = runs.run(self._candidates(X, seed), race.Task(X, labels, codes, owners, folds))
+        with portion(0.9):  # the rest is for the fit to all objects
+            best = runs.run(self._candidates(X, seed), race.Task(X, labels, codes, owners, folds))
         self.results_ = [entry.result() for entry in runs.entries]
         self.best_name_ = best.name
         self._calibrate(best, codes, folds)

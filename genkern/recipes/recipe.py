@@ -17,9 +17,12 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.multiclass import type_of_target
 
 from genkern.data.describe import DescribedEstimator, Rows, as_text
+from genkern.data.transformer import effort
+from genkern.progress import expecting
 from genkern.validation import n_objects, one_warning_each
 
 DEPTH, MOST = 2, 3  # how deep a description lists parts of parts, and how many of each
+LATE = ("n_splits=", "fits failed", "classes", "class:")  # in errors of learners about labels that are too few
 PER_OBJECT = ("sample_weight", "groups")  # parameters of ``fit``, of whatever step, with one entry per object
 
 
@@ -44,11 +47,21 @@ class _OneWarningEach:
 
         @wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if self.name.startswith("fit") and (args or "X" in kwargs):
+            if not self.name.startswith("fit"):
+                with one_warning_each():
+                    return method(*args, **kwargs)
+            if args or "X" in kwargs:
                 _check_targets(recipe, *args, **kwargs)
             given = {name: value for name, value in kwargs.items() if value is not None or name not in PER_OBJECT}
-            with one_warning_each(), _routed(given):
-                return method(*args, **given)
+            try:
+                with one_warning_each(), _routed(given), expecting(effort(recipe) / (1.0 - _learning(recipe))):
+                    result = method(*args, **given)
+            except ValueError as error:
+                if any(said in str(error) for said in LATE):
+                    _check_enough(recipe, error, *args, **kwargs)
+                raise
+            _check_enough(recipe, None, *args, **kwargs)
+            return result
 
         return call
 
@@ -102,6 +115,33 @@ def _part(step: Any, depth: int = 0) -> Any:
         return what
     rows: Rows = [("of", what), *((name, _part(part, depth + 1)) for name, part, *_ in parts[:MOST])]
     return [*rows, ("...", f"{len(parts) - MOST} more")] if len(parts) > MOST else rows
+
+
+def _check_enough(recipe: Recipe, error: Exception | None, X: Any = None, y: Any = None, **params: Any) -> None:
+    """Raise for labels of one class, or fewer than there are folds: after the fit, so that bad objects are told first.
+
+    The learners of scikit-learn say it less clearly, or accept it.
+    """
+    if not is_classifier(recipe) or np.ndim(y) != 1:
+        return
+    who = f"Recipe of {type(recipe.steps[-1][1]).__name__}"
+    kinds, counts = np.unique(np.asarray(y).astype(str), return_counts=True)
+    if len(kinds) < 2:
+        raise ValueError(
+            f"{who} needs objects of at least 2 classes. Got one class only: {str(kinds[0])!r}, for all {counts.sum()} "
+            "objects. Give objects of another class too."
+        ) from error
+    if error is not None and "n_splits=" in str(error):
+        raise ValueError(
+            f"{who}: there are fewer objects than folds. Got {counts.sum()} objects, at most {counts.max()} of a "
+            f"class ({error}). Give more objects, or fewer folds by cv=."
+        ) from error
+
+
+def _learning(recipe: Recipe) -> float:
+    """Return the share of a fit that the learner may take, for progress."""
+    learner = recipe.steps[-1][1]
+    return 0.0 if hasattr(learner, "transform") else 0.6 if hasattr(learner, "param_grid") else 0.1
 
 
 def _check_targets(recipe: Recipe, X: Any, y: Any = None, **params: Any) -> None:
