@@ -27,7 +27,7 @@ from genkern.data.transformer import Transformer, effort
 from genkern.features.class_models import check_labels
 from genkern.features.model_log_odds import ModelLogOdds
 from genkern.preprocess.folds import make_folds
-from genkern.progress import divided, taken
+from genkern.progress import each, taken
 from genkern.validation import one_warning_each, parts_of_folds
 
 Ints = NDArray[np.int64]
@@ -133,9 +133,9 @@ class CrossFit(Transformer):
         self.folds_ = np.array([self._fold_of[content] for content in contents])
         embedding, count = _with_alphabets(clone(self.embedding), X), int(self.folds_.max()) + 1
         with taken(self._effort(), "CrossFit"):
-            without = divided(self._fit_without, count + 1)  # fits take as long as one to all objects
-            self.fold_embeddings_ = [without(fold, embedding, X, labels) for fold in range(count)]
-            self.embedding_ = clone(embedding).fit(X, labels)
+            self.embedding_, *self.fold_embeddings_ = [
+                self._fit_without(fold, embedding, X, labels) for fold in each(range(NEW, count))
+            ]
         self._check_features(X)
         return self
 
@@ -187,7 +187,9 @@ class CrossFit(Transformer):
         return fold_numbers(make_folds(self.cv, labels, groups, "CrossFit"), labels, groups, "CrossFit")
 
     def _fit_without(self, fold: int, embedding: Any, X: Any, labels: NDArray[Any]) -> Any:
-        """Return the embedding fitted without a fold."""
+        """Return the embedding fitted without a fold, or, for ``NEW``, to all objects."""
+        if fold == NEW:
+            return clone(embedding).fit(X, labels)
         rows = np.flatnonzero(self.folds_ != fold)
         lost = np.setdiff1d(self.classes_, labels[rows])
         if len(lost):
