@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -52,6 +52,7 @@ class _FixedSVM(_Consumer):
     """A machine without a search, whose decisions for the calibration come from folds of its own."""
 
     class_weight: Any
+    _plain: Callable[[], Any]  # scikit-learn's estimator with the same parameters
 
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
@@ -81,10 +82,6 @@ class _FixedSVM(_Consumer):
         self._take_over(fitted)
         self._calibrate(held or [(np.arange(len(codes)), fitted.decision_function(X))], codes, weights)
         return self
-
-    def _plain(self) -> Any:
-        """Return scikit-learn's estimator with the same parameters."""
-        raise NotImplementedError
 
     def _held_out(self, X: Any, codes: Ints, weights: Floats, groups: Any) -> Iterable[Held]:
         """Yield the decisions in each fold outside of which all classes have objects."""
