@@ -25,7 +25,7 @@ COMMANDS = {
     "evaluate": "Cross-validate recipes side by side, with intervals and paired tests.",
     "train": "Train a classifier and save it as one file.",
     "predict": "Classify the objects of a file by a saved model, in constant memory.",
-    "explain": "Say what a saved model saw in an object, and where.",
+    "explain": "Say what a saved model saw in a set, or in an object and where.",
     "map": "Draw the objects of a file in the plane.",
     "cluster": "Group the objects of a file.",
     "gram": "Save the kernel values between all objects of a file.",

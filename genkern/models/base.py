@@ -197,6 +197,16 @@ class Model(Value, ABC):
         for found in self.position_statistics(packed):
             yield 0, self.gradient(found, coordinates)
 
+    def position_log_probs(self, packed: Packed) -> Floats:
+        r"""Return :math:`\log p(x_t | x_0 \dots x_{t-1})` of the positions of one object, (T,).
+
+        Parameters
+        ----------
+        packed : Packed
+            One object, encoded for the model and possible under it.
+        """
+        return np.concatenate([found.log_prob for found in self.position_statistics(packed)])
+
     # --- hidden variables: none by default
 
     @property

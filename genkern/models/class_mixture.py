@@ -233,6 +233,22 @@ class ClassMixture(Model):
                 path[:, c] = np.log(self.priors[c]) + np.cumsum(np.insert(part.log_prob, 0, 0.0))
         return path, parts
 
+    def path(self, packed: Packed) -> Floats:
+        """Return the joint log-probabilities (T + 1, n_classes) of ``follow``, without statistics.
+
+        Parameters
+        ----------
+        packed : Packed
+            One object.
+        """
+        alive = np.isfinite(self.joint_log_prob(packed)[0])
+        refuse_impossible(np.where(alive, 0.0, -np.inf)[None], self.labels, "ClassMixture")
+        logs = {c: self.models[c].position_log_probs(packed) for c in np.flatnonzero(alive)}
+        path = np.full((len(next(iter(logs.values()))) + 1, len(alive)), -np.inf)
+        for c, each in logs.items():
+            path[:, c] = np.log(self.priors[c]) + np.cumsum(np.insert(each, 0, 0.0))
+        return path
+
     def position_statistics(self, packed: Packed) -> Iterator[Statistics]:
         """Yield the statistics of the positions of one object, with the change of the label posterior by each."""
         path, parts = self.follow(packed)
