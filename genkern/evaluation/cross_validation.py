@@ -13,7 +13,8 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from genkern.data.intake import Ints
 from genkern.evaluation.comparison import PairedTest, error_interval, paired_test
-from genkern.evaluation.fitting import fit_grouped, members
+from genkern.evaluation.fitting import fit_grouped
+from genkern.preprocess.folds import members
 from genkern.progress import Progress, spell_seconds
 from genkern.validation import Floats, check_int
 

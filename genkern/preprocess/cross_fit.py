@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.pipeline import FeatureUnion
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
@@ -27,7 +26,8 @@ from genkern.data.objects import (
 from genkern.data.transformer import Transformer
 from genkern.features.class_models import check_labels
 from genkern.features.model_log_odds import ModelLogOdds
-from genkern.validation import check_int, one_warning_each
+from genkern.preprocess.folds import make_folds
+from genkern.validation import one_warning_each
 
 Ints = NDArray[np.int64]
 NEW = -1  # the fold of objects that are no training objects
@@ -50,7 +50,8 @@ class CrossFit(Transformer):
         ``TopScore(...)``, ``FisherScore(..., per_class=True)``, ``LogOddsWeights()``, or a pipeline of transformers.
     cv : int, cross-validation generator or iterable of (train, test), default=5
         How objects are divided into folds, as in ``GridSearchCV``; every object must be in one test part. An int means
-        so many stratified folds, of which no two have objects of the same group if there are groups.
+        so many stratified folds. If there are groups, no two of stratified folds (an int or ``StratifiedKFold``) have
+        objects of the same one.
 
     Attributes
     ----------
@@ -94,6 +95,7 @@ class CrossFit(Transformer):
     """
 
     _fitted = "_count"
+    __metadata_request__fit: ClassVar = {"groups": True}
 
     def __init__(self, embedding: Any, cv: Any = 5):
         self.embedding = embedding
@@ -179,11 +181,7 @@ class CrossFit(Transformer):
 
     def _split(self, labels: NDArray[Any], groups: ArrayLike | None) -> Ints:
         """Return the fold (n,) of each object."""
-        if isinstance(self.cv, int) and groups is not None:
-            splitter: Any = StratifiedGroupKFold(check_int(self.cv, "cv", "CrossFit", 2))
-        else:
-            splitter = check_cv(self.cv, labels, classifier=True)
-        return fold_numbers(splitter, labels, groups, "CrossFit")
+        return fold_numbers(make_folds(self.cv, labels, groups, "CrossFit"), labels, groups, "CrossFit")
 
     def _fit_without(self, fold: int, embedding: Any, X: Any, labels: NDArray[Any]) -> Any:
         """Return the embedding fitted without a fold."""

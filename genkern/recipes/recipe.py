@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.multiclass import type_of_target
 
 from genkern.validation import n_objects, one_warning_each
@@ -26,20 +30,44 @@ class _OneWarningEach:
     def __get__(self, recipe: Any, owner: Any = None) -> Any:
         if recipe is None:
             return getattr(Pipeline, self.name)
-        method = getattr(super(Recipe, recipe), self.name)
+        try:
+            method = getattr(super(Recipe, recipe), self.name)
+        except AttributeError as error:
+            if "proba" not in self.name:
+                raise
+            raise AttributeError(
+                f"This Recipe has no {self.name}, as its last step, {type(recipe.steps[-1][1]).__name__}, has none. If "
+                "it comes from a file, that was written before there were probabilities: fit again."
+            ) from error
 
         @wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
             if self.name.startswith("fit") and (args or "X" in kwargs):
                 _check_targets(recipe, *args, **kwargs)
-            with one_warning_each():
-                return method(*args, **kwargs)
+            given = {name: value for name, value in kwargs.items() if value is not None or name not in PER_OBJECT}
+            with one_warning_each(), _routed(given):
+                return method(*args, **given)
 
         return call
 
 
+def _routed(given: Mapping[str, Any]) -> AbstractContextManager[Any]:
+    """Return a context in which groups and weights go to all steps that want them, however deep."""
+    return config_context(enable_metadata_routing=True) if set(PER_OBJECT) & set(given) else nullcontext()
+
+
+class Alike(StandardScaler):
+    """``StandardScaler`` to which all objects count alike, whatever their weights in the learner."""
+
+    __metadata_request__fit: ClassVar = {"sample_weight": UNUSED}
+    __metadata_request__partial_fit: ClassVar = {"sample_weight": UNUSED}
+
+
 class Recipe(Pipeline):
-    """A ``Pipeline`` whose parts read the same objects, with each warning once per call."""
+    """A ``Pipeline`` whose parts read the same objects, with each warning once per call.
+
+    ``fit`` takes ``groups`` and ``sample_weight``, which reach all steps that use them.
+    """
 
     fit = _OneWarningEach()
     fit_transform = _OneWarningEach()
