@@ -16,6 +16,7 @@ from genkern.models.base import Model
 from genkern.report.parts import SHOWN, Figure, draw, short
 
 MOST, LISTED = 3, 30  # models that are drawn, and that are named
+STATES = 100  # that are drawn
 CLASSES = 6  # whose models are drawn
 INSIDE = 40  # members of a list that are looked into
 
@@ -93,7 +94,7 @@ def _figures(model: Model) -> list[Figure]:
     drawn = [
         draw(
             "States",
-            partial(plots.StateDiagramDisplay.from_model, one),
+            partial(_diagram, one),
             "Transitions: arrows as wide as they are probable, rare ones left out, or a matrix where states are many.",
         ),
         draw("Symbols", partial(plots.LogoDisplay.from_model, one), "Letters are as high as they are informative."),
@@ -104,6 +105,14 @@ def _figures(model: Model) -> list[Figure]:
         ),
     ]
     return [figure for figure in drawn if figure.svg]
+
+
+def _diagram(model: Model) -> Any:
+    """Return the picture of states, refusing more of them than can be read."""
+    made = plots.StateDiagramDisplay.from_model(model)
+    if len(made.transitions) > STATES:
+        raise ValueError(f"{len(made.transitions)} states are too many to be drawn.")
+    return made
 
 
 def _figures_of_classes(model: Model) -> list[Figure]:
