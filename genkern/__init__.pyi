@@ -21,6 +21,10 @@ from .evaluation import evaluate as evaluate
 from .evaluation import two_sample_test as two_sample_test
 from .explanation.explain import Explanation as Explanation
 from .explanation.explain import explain as explain
+from .explanation.importance import Importance as Importance
+from .explanation.importance import permutation_importance as permutation_importance
+from .explanation.set import ExplanationSet as ExplanationSet
+from .explanation.set import explain_set as explain_set
 from .features.characteristic import CharacteristicFeatures as CharacteristicFeatures
 from .features.empirical_mean_map import EmpiricalMeanMap as EmpiricalMeanMap
 from .features.fisher import FisherScore as FisherScore
@@ -53,6 +57,7 @@ from .kernels import SetBhattacharyya as SetBhattacharyya
 from .kernels import SymmetricKL as SymmetricKL
 from .kernels.aligned_gram import AlignedGram as AlignedGram
 from .kernels.diagnostics import diagnostics as diagnostics
+from .kernels.gaussian_process import GaussianProcessKernel as GaussianProcessKernel
 from .kernels.gram import Gram as Gram
 from .kernels.nystrom import Nystrom as Nystrom
 from .learn import EqualErrorClassifier as EqualErrorClassifier
@@ -64,6 +69,8 @@ from .learn import equal_error_rate as equal_error_rate
 from .learn import expected_calibration_error as expected_calibration_error
 from .learn import roc50_score as roc50_score
 from .learn import roc_points as roc_points
+from .models.adapt.function import adapt as adapt
+from .models.base import Model as Model
 from .models.base import Statistics as Statistics
 from .models.bayes_net.estimator import BayesNetEstimator as BayesNetEstimator
 from .models.bayes_net.model import BayesNet as BayesNet
@@ -132,8 +139,10 @@ from .preprocess.unit_trace import UnitTrace as UnitTrace
 from .preprocess.views import Views as Views
 from .preprocess.windows import Windows as Windows
 from .recipes.auto import AutoClassifier as AutoClassifier
+from .report import write_report as write_report
 from .saving.files import load as load
 from .saving.files import save as save
+from .similarity import mmd_test as mmd_test
 
 __version__: str
 __all__: list[str]

@@ -1,11 +1,16 @@
-"""How similar objects are, without labels: Gram matrices of any kind of objects, maps and clusters."""
+"""How similar objects are, without labels: Gram matrices of any kind of objects, maps, clusters, tests of samples."""
 
 from __future__ import annotations
 
+import io
+import re
 import warnings
+from contextlib import nullcontext, redirect_stdout
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.manifold import TSNE
@@ -14,18 +19,25 @@ from sklearn.pipeline import Pipeline
 
 from genkern.data.intake import Ints
 from genkern.data.kinds import KINDS, detect_kind
+from genkern.evaluation.two_sample import TwoSampleTest, two_sample_test
+from genkern.kernels.base import Kernel
 from genkern.kernels.components import principal_components
+from genkern.kernels.gram import Gram
+from genkern.progress import each, listening, portion, reach
 from genkern.recipes.points import points
 from genkern.recipes.recipe import Recipe
 from genkern.recipes.series import contours, series
 from genkern.recipes.svm import fisher_svm, meanmap_svm, product_svm, spectrum_svm
 from genkern.recipes.symbols import symbols
 from genkern.recipes.text import WordCounts
-from genkern.validation import Floats, check_array, check_int, check_option
+from genkern.validation import Floats, check_array, check_int, check_option, n_objects
 
 KERNELS = ("default", "fisher", "product", "meanmap", "spectrum")
 RANK = 20  # kernel principal components in which clusters are looked for
 MOST = 12  # clusters that are tried where none are given
+START = 0.3  # share of the time of t-SNE and UMAP that they may take to look for neighbours
+TSNE_STEPS = 1000  # its default
+STEP = re.compile(r"Iteration (\d+)|(\d+)/(\d+) ")  # of t-SNE and of UMAP, in what they write
 FEWEST = 3  # neighbours that t-SNE and UMAP can do with
 
 
@@ -120,7 +132,23 @@ def gram(
         features = fisher_svm(**shared)[:-1]
     else:
         features = spectrum_svm(alphabet=alphabet)[:-1]
-    table = features.fit_transform(objects)
+    with portion(0.9):
+        table = features.fit_transform(objects)
+    return normalized(table)
+
+
+def normalized(table: Any) -> Floats:
+    r"""Return the cosines :math:`\langle x, y \rangle / (|x| |y|)` between rows, one on the diagonal.
+
+    Parameters
+    ----------
+    table : array or sparse array of shape (n, p)
+        Features. A row of zeros has the cosine zero with the others.
+
+    Returns
+    -------
+    K : ndarray of shape (n, n)
+    """
     product = table @ table.T
     K = np.asarray(product.todense() if hasattr(product, "todense") else product, dtype=np.float64)
     scale = np.sqrt(np.diag(K))
@@ -129,6 +157,82 @@ def gram(
     K = (K + K.T) / 2
     np.fill_diagonal(K, 1.0)
     return K
+
+
+def mmd_test(
+    X: Any,
+    Y: Any,
+    kernel: Any = "default",
+    *,
+    kind: str | None = None,
+    alphabet: Any = None,
+    n_permutations: int = 999,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+) -> TwoSampleTest:
+    """Test whether two lists of objects come from the same law, by the maximum mean discrepancy of a kernel.
+
+    The p-value is by permutation, see ``two_sample_test``, which does the same for given kernel values. The models of
+    the kernel are fitted to both lists together, not knowing which is which, so that the test holds.
+
+    Parameters
+    ----------
+    X, Y : list
+        The objects of two samples, two in each at least; or matrices, for kernels between vectors.
+    kernel : {"default", "fisher", "product", "meanmap", "spectrum"}, Kernel or transformer, default="default"
+        How objects are compared: as in ``gram``; or by a kernel between objects like these (models, vectors,
+        sequences); or by what a transformer such as ``make_pipeline(FitEach(...), Gram(...))`` makes of them, which are
+        their kernel values with each other.
+    kind : {"series", "symbols", "codes", "points", "documents"}, optional
+        What the objects are, for kernels given by name; by default it is looked at.
+    alphabet : str, int, sequence or Alphabet, optional
+        The symbols, for kernels given by name.
+    n_permutations : int, default=999
+        Number of random divisions.
+    random_state : int, default=0
+        Seed of the divisions, and of models behind kernels given by name.
+    n_jobs : int, optional
+        Threads.
+
+    Returns
+    -------
+    test : TwoSampleTest
+        ``statistic``, ``p_value`` and ``n_permutations``.
+
+    References
+    ----------
+    Gretton et al. (2012), A kernel two-sample test, Journal of Machine Learning Research 13.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from genkern import RBF, mmd_test
+    >>> rng = np.random.default_rng(0)
+    >>> mmd_test(rng.normal(size=(30, 2)), rng.normal(1.0, size=(30, 2)), RBF(0.5)).p_value
+    0.001
+    >>> mmd_test(["abab", "baba", "ababa"] * 5, ["aabb", "bbaa", "aaabb"] * 5).p_value
+    0.001
+    """
+    for name, sample in (("X", X), ("Y", Y)):
+        count = None if isinstance(sample, str) else n_objects(sample)
+        if count is None or count < 2:
+            got = type(sample).__name__ if count is None else f"{count} objects"
+            raise ValueError(f"mmd_test: '{name}' must be a list of two objects at least. Got {got}.")
+    both: Any = sparse.vstack([X, Y]) if sparse.issparse(X) else [*_listed(X), *_listed(Y)]
+    if isinstance(kernel, str):
+        K = gram(both, kind, kernel=kernel, alphabet=alphabet, random_state=random_state, n_jobs=n_jobs)
+    elif kind is not None or alphabet is not None:
+        raise ValueError(f"mmd_test: 'kind' and 'alphabet' are for kernels given by name. Got {kernel!r}.")
+    elif isinstance(kernel, Kernel):
+        K = Gram(kernel, n_jobs=n_jobs).fit_transform(both)
+    elif hasattr(kernel, "fit_transform"):
+        K = clone(kernel).fit_transform(both)
+    else:
+        raise TypeError(
+            f"mmd_test: 'kernel' must be one of {', '.join(map(repr, KERNELS))}, a Kernel such as RBF(), or a "
+            f"transformer that ends in Gram. Got {kernel!r}."
+        )
+    return two_sample_test(K, int(n_objects(X) or 0), n_permutations=n_permutations, rng=random_state)
 
 
 def plane(K: Any, method: str = "pca", *, random_state: Any = 0) -> tuple[Floats, tuple[str, str]]:
@@ -165,10 +269,12 @@ def plane(K: Any, method: str = "pca", *, random_state: Any = 0) -> tuple[Floats
     if method == "tsne":
         perplexity = min(30.0, (len(gram) - 1) / 3)
         learner = TSNE(metric="precomputed", init="random", perplexity=perplexity, random_state=random_state)
+        learner.set_params(verbose=2 if listening() else 0)
     else:
         learner = _umap(min(15, len(gram) - 1), random_state)
     name = {"tsne": "t-SNE", "umap": "UMAP"}[method]
-    with warnings.catch_warnings():
+    heard = redirect_stdout(_Heard()) if listening() else nullcontext()
+    with warnings.catch_warnings(), heard:
         warnings.filterwarnings("ignore", "using precomputed metric")  # of UMAP: new objects are not asked about
         places = np.asarray(learner.fit_transform(distances), np.float64)
     return places, (f"{name} 1", f"{name} 2")
@@ -204,13 +310,21 @@ def cluster(K: Any, n_clusters: int | None = None, *, random_state: Any = 0) -> 
         raise ValueError(
             f"cluster: there must be fewer clusters than objects. Got {n_clusters} for {len(gram)} objects."
         )
-    places = principal_components(gram, min(RANK, len(gram) - 1))[0]
+    with portion(0.1, "components"):
+        places = principal_components(gram, min(RANK, len(gram) - 1))[0]
     sizes = range(2, min(MOST, len(gram) - 1) + 1) if n_clusters is None else [n_clusters]
-    trials = [KMeans(size, n_init=10, random_state=random_state).fit_predict(places) for size in sizes]
-    values = [float(silhouette_score(places, found)) for found in trials]
+    trials, values = [], []
+    for size in each(sizes):
+        trials.append(KMeans(size, n_init=10, random_state=random_state).fit_predict(places))
+        values.append(float(silhouette_score(places, trials[-1])))
     best = int(np.argmax(values))
     order = np.argsort(-np.bincount(trials[best]), kind="stable")
     return np.argsort(order)[trials[best]], values[best]
+
+
+def _listed(X: Any) -> list[Any]:
+    """Return objects as a list; those of a frame are its rows."""
+    return list(X.to_numpy() if hasattr(X, "columns") else X)
 
 
 def _umap(neighbours: int, random_state: Any) -> Any:
@@ -219,4 +333,24 @@ def _umap(neighbours: int, random_state: Any) -> Any:
         from umap import UMAP
     except ImportError:
         raise ImportError('UMAP needs umap-learn: pip install "genkern[maps]", or use t-SNE.') from None
-    return UMAP(metric="precomputed", n_neighbors=neighbours, random_state=random_state, n_jobs=1)
+    told = {"verbose": True, "tqdm_kwds": {"file": _Heard(), "disable": False}} if listening() else {}
+    return UMAP(metric="precomputed", n_neighbors=neighbours, random_state=random_state, n_jobs=1, **told)
+
+
+class _Heard(io.TextIOBase):
+    """A stream that takes what t-SNE and UMAP write about themselves, and tells progress by it."""
+
+    def __init__(self) -> None:
+        self._stages = 0
+
+    def write(self, text: str) -> int:
+        """Take a text, which names a stage before the steps, or counts steps."""
+        step = STEP.search(text)
+        if step is not None:
+            reach(START + (1.0 - START) * int(step[1] or step[2]) / int(step[3] or TSNE_STEPS))
+        elif text.strip():
+            self._stages += 1
+            with portion(0.0, text.strip()[:60]):
+                pass
+            reach(min(0.05 * self._stages, START))
+        return len(text)

@@ -320,3 +320,48 @@ def remember_width(estimator: Any, X: Any, reset: bool) -> None:
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
                 delattr(estimator, name)
+
+
+OTHER_NAMES = {  # what the field, or another library, calls things
+    "FisherKernel": "FisherScore", "FisherVector": "FisherScore", "TOPKernel": "TopScore", "TOP": "TopScore",
+    "GMM": "MixtureEstimator", "GaussianMixture": "MixtureEstimator", "MixtureModel": "Mixture",
+    "HiddenMarkovModel": "HMM", "GaussianHMM": "HMMEstimator", "CategoricalHMM": "HMMEstimator",
+    "KalmanFilter": "LDS", "BayesianNetwork": "BayesNet", "MarkovModel": "MarkovChain", "Normal": "Gaussian",
+    "ProductKernel": "ProbabilityProduct", "BhattacharyyaKernel": "ProbabilityProduct", "PPK": "ProbabilityProduct",
+    "MeanMapKernel": "MeanMap", "MarginalizedKernel": "Marginalized", "SpectrumKernel": "Spectrum", "Kmers": "Spectrum",
+    "KernelMatrix": "Gram", "GramMatrix": "Gram", "mmd": "two_sample_test", "cross_validate": "evaluate",
+    "timeseries": "series", "time_series": "series", "sequences": "symbols", "dna": "symbols", "protein": "symbols",
+    "strings": "symbols", "aligned": "aligned_symbols", "alignment": "aligned_symbols", "shapes": "contours",
+    "documents": "text", "texts": "text", "fisher": "fisher_svm", "product": "product_svm", "meanmap": "meanmap_svm",
+    "spectrum": "spectrum_svm",
+}  # fmt: skip
+
+
+def unknown_name(name: str, module: str, known: Iterable[str]) -> AttributeError:
+    """Return the error for a name that a module does not have, with the one that may have been meant."""
+    from difflib import get_close_matches
+
+    names = list(known)
+    meant = {other.lower(): ours for other, ours in OTHER_NAMES.items()}.get(name.lower())
+    lower = {each.lower(): each for each in names}
+    near = [meant] if meant in names else [lower[found] for found in get_close_matches(name.lower(), lower, 2)]
+    hint = (
+        f"did you mean {' or '.join(near)}?"
+        if near
+        else f"there are {', '.join(names[:20])}{', ...' * (len(names) > 20)}"
+    )
+    return AttributeError(f"module {module!r} has no attribute {name!r}; {hint}", name=name)
+
+
+def parts_of_folds(splitter: Any, labels: Any, groups: Any, who: str) -> list[tuple[Any, Any]]:
+    """Return the training and test parts of folds, or say that there are too few objects for so many."""
+    try:
+        return list(splitter.split(np.zeros(len(labels)), labels, groups))
+    except ValueError as error:
+        folds, counts = getattr(splitter, "n_splits", None), np.unique(np.asarray(labels), return_counts=True)[1]
+        if folds is None or counts.max() >= folds:
+            raise
+        raise ValueError(
+            f"{who}: {folds} folds need {folds} objects of a class at least. Got {len(labels)} objects, at most "
+            f"{counts.max()} of a class. Give more objects, or, where there is cv=, fewer folds."
+        ) from error

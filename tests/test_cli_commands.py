@@ -186,6 +186,30 @@ def test_explain_shows_what_the_function_returns(
     assert "no object has the id 'nobody'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("name", "recipe"), [("dna.fasta", "spectrum_svm"), ("vowels.ts", "fisher_svm")])
+def test_explain_tells_what_drives_the_decisions_about_a_set(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, recipe: str
+) -> None:
+    model = tmp_path / "model.gk"
+    answer_of(capsys, "train", folder / name, "-r", recipe, "-o", model)
+    data = genkern.read(folder / name)
+    wanted = genkern.explain_set(genkern.load(model), data.X, data.y)
+    found = answer_of(capsys, "explain", model, folder / name, "-o", tmp_path / "e.png")
+    assert found["objects"] == len(data)
+    for part, means in (("block", wanted.by_block()), ("channel", wanted.by_channel())):
+        assert {key: each["absolute"] for key, each in found[f"by {part}"].items()} == {
+            key: mean.absolute for key, mean in means.items()
+        }
+    assert (tmp_path / "e.png").read_bytes().startswith(b"\x89PNG")
+    answer_of(capsys, "explain", model, folder / name, "-o", tmp_path / "e.csv")
+    with open(tmp_path / "e.csv", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["part"] == "feature" and row["class"] == ""]
+    np.testing.assert_allclose(sum(float(row["mean"]) for row in rows), wanted.absolute.sum(), rtol=1e-9)
+    assert main(["explain", str(model), str(folder / name)]) == 0
+    assert str(wanted) in capsys.readouterr().out
+    assert main(["explain", str(model), str(folder / name), "--class", "x"]) == 2
+
+
 @pytest.mark.parametrize("name", ["dna.fasta", "vowels.ts"])
 def test_gram_map_cluster_and_compare(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str

@@ -223,7 +223,7 @@ def test_value_semantics():
     stack = HMM.stack([model, model])
     assert stack.shape == (2,)
     assert stack[1] == model
-    assert "stop=(2,)" in repr(model)
+    assert "stop=(2,)" in model._in_a_line(0)
     np.testing.assert_allclose(stack.log_prob([[0, 1]]), np.tile(model.log_prob([[0, 1]]), (1, 2)), rtol=1e-14)
 
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import lzma
+import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
-from genkern import progress
-from genkern.progress import Progress, spell_seconds
+from genkern import RBF, FitEach, Gram, HMMEstimator, ProbabilityProduct, progress, recipes, similarity
+from genkern.cli.main import main
+from genkern.datasets import make_two_hmms
+from genkern.io import files
+from genkern.io.errors import Notes
+from genkern.progress import Progress, divided, each, expecting, listening, portion, reach, spell_seconds, taken
 
 
 @pytest.mark.parametrize(
@@ -63,3 +72,159 @@ def test_a_terminal_has_one_line_that_is_wiped_at_the_end(monkeypatch: pytest.Mo
 
 def test_nothing_is_said_where_it_is_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines_of(monkeypatch, io.StringIO(), total=4, enabled=False) == ""
+
+
+# --- how far nested work is, by exact fractions; the time that is left follows from them and from the time so far
+
+
+def test_where_nobody_listens_nothing_is_wrapped() -> None:
+    items, work = [1, 2], len
+    assert each(items) is items
+    assert divided(work, 3) is work
+    assert not listening()
+
+
+def test_parts_of_parts_add_up() -> None:
+    with Progress("work", unit="") as told:
+        for i in each("abcd"):
+            if i == "b":
+                for j in each(range(3)):
+                    if j == 1:
+                        assert told.done == pytest.approx(1 / 4 + 1 / 12)
+                        assert told._line(10.0) == "work: 33 %, about 20 s left"
+        assert told.done == pytest.approx(1.0)
+        assert listening()
+    assert not listening()
+
+
+def test_weights_portions_and_positions() -> None:
+    with Progress("work", unit="") as told:
+        with portion(0.4, "first"):
+            reach(0.5)
+            assert told.done == pytest.approx(0.2)
+            reach(0.25)  # an earlier place once more, as when a file is looked at again
+            assert told.done == pytest.approx(0.2)
+            assert told._line(1.0).endswith("left, first")
+        for size in each([1, 2], weights=[1, 2]):
+            with portion(0.0):  # what is done in it does not count
+                reach(1.0)
+            assert told.done == pytest.approx(0.4 if size == 1 else 0.6)
+        assert told.done == pytest.approx(1.0)
+
+
+def test_work_that_ends_early_or_fails_counts_as_done() -> None:
+    with Progress("work", 2, "fits") as told:
+        for step in each(range(100)):
+            if step == 10:
+                break
+        assert told.done == pytest.approx(0.055, abs=0.006)
+        told.advance()
+        assert told.done == pytest.approx(0.5)
+        with pytest.raises(KeyError), portion(0.5):
+            raise KeyError
+        assert told.done == pytest.approx(0.75)
+        assert told._line(30.0) == "work: 1 of 2 fits, about 10 s left"
+        told.advance()
+        assert told.done == pytest.approx(1.0)
+    assert not listening()
+
+
+def test_threads_count_together() -> None:
+    with Progress("work", unit="") as told:
+        work = divided(lambda i: reach(0.5), 8)
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(6)))
+        assert told.done == pytest.approx(6 / 8)
+
+
+def test_parts_that_are_expected_are_taken_by_weight() -> None:
+    with Progress("work", unit="") as told, expecting(10.0):
+        with taken(3.0, "three"):
+            assert told._note == "three"
+            with taken(1.0, "inner"):  # nobody expects parts of this one
+                pass
+            assert told.done == 0.0
+        assert told.done == pytest.approx(0.3)
+        with taken(7.0, "seven"):
+            pass
+        assert told.done == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
+def test_reading_is_told_by_the_bytes_of_the_file(suffix: str, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "BLOCK", 1 << 12)
+    rng = np.random.default_rng(0)
+    text = "".join(f">{i}\n{''.join(row)}\n" for i, row in enumerate(rng.choice(list("ACGT"), (60_000, 60))))
+    pack = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[suffix]
+    path = tmp_path / f"x.fa{suffix}"
+    path.write_bytes(pack(text.encode()))
+    with Progress("reading", unit="") as told:
+        seen = 0
+        for block in files.Source(path, Notes()).blocks():
+            seen += len(block)
+            slack = 0.01 if not suffix else 0.05 + (1 << 19) / path.stat().st_size  # what decompressors have read ahead
+            assert abs(told.done - seen / len(text)) < slack
+        assert told.done == pytest.approx(1.0)
+
+
+def test_results_do_not_depend_on_who_listens() -> None:
+    X, y = make_two_hmms(n_per_class=12)
+    models = FitEach(HMMEstimator(2, random_state=0, max_iter=5, tol=0)).fit_transform(X)
+    make = [
+        lambda: Gram(ProbabilityProduct(0.5, 10)).fit_transform(models * 15),
+        lambda: recipes.symbols(n_lags=2, n_gaps=1).fit(X, y).decision_function(X),
+        lambda: similarity.plane(Gram(RBF(1.0)).fit_transform(np.random.default_rng(0).normal(size=(30, 2))), "tsne")[
+            0
+        ],
+    ]
+    for work in make:
+        alone = work()
+        with Progress("work", unit="") as told:
+            heard = work()
+        np.testing.assert_array_equal(alone, heard)
+        assert told.done > 0.9
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory):
+    """Return a folder with a long table, short series and sequences."""
+    path = tmp_path_factory.mktemp("files")
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(60_000, 2)).round(3).tolist()
+    rows = [f"o{i // 20},{i % 20},{a},{b},{'xy'[i // 20 % 2]}\n" for i, (a, b) in enumerate(values)]
+    (path / "long.csv").write_text("id,time,a,b,label\n" + "".join(rows))
+    (path / "few.csv").write_text("id,time,a,b,label\n" + "".join(rows[:1200]))
+    letters = ["".join(row) for row in rng.choice(list("ACGT"), (160, 50))]
+    (path / "dna.fa").write_text("".join(f">{i} class={i % 2}\n{row}\n" for i, row in enumerate(letters)))
+    assert main(["train", str(path / "few.csv"), "-r", "fisher_svm", "-o", str(path / "m.gk"), "--quiet"]) == 0
+    return path
+
+
+COMMANDS = [
+    ("info", "long.csv"),
+    ("convert", "long.csv", "-o", "out.jsonl"),
+    ("train", "few.csv", "-r", "series", "-o", "out.gk"),
+    ("train", "dna.fa", "-o", "out.gk"),
+    ("evaluate", "dna.fa", "-r", "symbols", "--folds", "2"),
+    ("predict", "m.gk", "long.csv", "-o", "out.csv"),
+    ("gram", "dna.fa", "--kernel", "product", "-o", "out.npy"),
+    ("map", "dna.fa", "--kernel", "spectrum", "--method", "tsne", "-o", "out.csv"),
+    ("cluster", "dna.fa", "--kernel", "spectrum"),
+    ("compare", "dna.fa", "dna.fa", "--kernel", "spectrum", "--permutations", "60000"),
+]
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: "-".join(arguments[:2]))
+def test_commands_tell_how_long_they_will_take(arguments, folder, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(progress, "QUIET", 0.02)
+    monkeypatch.setattr(progress, "PAUSE", 0.02)
+    assert main(list(arguments)) == 0
+    lines = capsys.readouterr().err.splitlines()
+    works = {line.partition(":")[0] for line in lines if "so far" in line or "left" in line}
+    assert any(re.search(r"about .* s left", line) for line in lines), lines
+    for work in works:  # nothing is told by the time so far alone
+        own = [line for line in lines if line.startswith(f"{work}:")]
+        assert len(own) < 25 or any("left" in line for line in own), own
+    assert main([*arguments, "--quiet"]) == 0
+    assert capsys.readouterr().err == ""

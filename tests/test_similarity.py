@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from genkern import recipes, similarity
+from genkern import RBF, Gaussian, Gram, Linear, ProbabilityProduct, mmd_test, recipes, similarity, two_sample_test
 from genkern.kernels.components import principal_components
 
 WORDS = ["aabab", "abaab", "bbbab", "babbb", "aaaab"]
@@ -99,4 +104,48 @@ def test_maps_keep_neighbours(method: str) -> None:
 )
 def test_mistakes_are_named(call, text: str) -> None:
     with pytest.raises(ValueError, match=text):
+        call()
+
+
+def test_mmd_test_is_that_of_the_kernel_values() -> None:
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(6, 2)), rng.normal(1.0, size=(8, 2))
+    both = np.vstack([x, y])
+    K = np.exp(-0.5 * ((both[:, None] - both) ** 2).sum(axis=-1))
+    wanted = two_sample_test(K, 6, rng=4)
+    rest = {"n_permutations": 999, "random_state": 4}
+    for first, second, kernel in (
+        (x, y, RBF(0.5)),
+        (pd.DataFrame(x), pd.DataFrame(y), RBF(0.5)),
+        (list(x), list(y), make_pipeline(StandardScaler(with_mean=False, with_std=False), Gram(RBF(0.5)))),
+    ):
+        found = mmd_test(first, second, kernel, **rest)
+        np.testing.assert_allclose(found.statistic, wanted.statistic, rtol=1e-12)
+        assert found.p_value == wanted.p_value
+    linear = mmd_test(sparse.csr_array(x), sparse.csr_array(y), Linear(), **rest)
+    assert linear == pytest.approx(mmd_test(x, y, Linear(), **rest))
+
+
+def test_mmd_test_of_objects_by_name_and_of_models() -> None:
+    one, other = ["abab", "baba", "ababa", "babab"] * 2, ["aabb", "bbaa", "aabba", "aaabb"] * 2
+    wanted = two_sample_test(similarity.gram(one + other, kernel="spectrum"), 8)
+    assert mmd_test(one, other, "spectrum") == wanted
+    assert wanted.p_value < 0.01
+    models = [[Gaussian(shift + i / 10, 1.0) for i in range(8)] for shift in (0, 3)]
+    assert mmd_test(*models, ProbabilityProduct(0.5)).p_value < 0.01
+    assert mmd_test(models[0][::2], models[0][1::2], ProbabilityProduct(0.5)).p_value > 0.2
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: mmd_test("abab", ["a", "b"]), "'X' must be a list of two objects at least. Got str"),
+        (lambda: mmd_test(["a", "b"], ["a"]), "'Y' must be a list of two objects at least. Got 1 objects"),
+        (lambda: mmd_test([[1.0], [2.0]], [[1.0], [3.0]], RBF(), kind="series"), "are for kernels given by name"),
+        (lambda: mmd_test([[1.0], [2.0]], [[1.0], [3.0]], 3), "must be one of 'default'"),
+        (lambda: mmd_test(["ab", "ba"], ["aa", "bb"], "rbf"), "must be one of"),
+    ],
+)
+def test_mistakes_with_mmd_test(call: Callable[[], object], words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=words):
         call()

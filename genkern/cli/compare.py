@@ -37,13 +37,12 @@ def compare_command(
     kinds = [sample.kind for sample in samples]
     if kinds[0] != kinds[1]:
         raise ValueError(f"{first} holds {kinds[0]}, {second} {kinds[1]}: they cannot be compared. See --kind.")
-    from genkern.evaluation import two_sample_test
-    from genkern.similarity import gram
+    from genkern.similarity import mmd_test
 
-    X = [*samples[0].X, *samples[1].X]
-    with working(f"kernel values between {len(X)} objects"):
-        K = gram(X, kinds[0], kernel=kernel, alphabet=alphabet_of(samples[0], options), random_state=seed, n_jobs=jobs)
-    test = two_sample_test(K, len(samples[0].X), n_permutations=permutations, rng=seed)
+    alphabet = alphabet_of(samples[0], options)
+    shared: dict[str, Any] = {"kind": kinds[0], "n_permutations": permutations, "random_state": seed, "n_jobs": jobs}
+    with working(f"kernel values between {len(samples[0].X) + len(samples[1].X)} objects"):
+        test = mmd_test(samples[0].X, samples[1].X, kernel, alphabet=alphabet, **shared)
     result = {"objects": [len(sample.X) for sample in samples], "kernel": kernel, **test._asdict()}
     verdict = "they differ" if test.p_value <= 0.05 else "no difference is seen"
     answer(

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from genkern import __version__
-from genkern.cli.options import common
+from genkern.cli.options import common, read_data, reading, working
 from genkern.cli.output import answer, table
 
 NEEDED = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "numba", "opt_einsum", "lazy_loader", "click")
@@ -32,9 +32,18 @@ FEATURES = ("sse4.2", "avx", "avx2", "fma", "avx512f", "neon", "sve")
 
 
 @click.command("doctor")
+@click.argument("model", type=click.Path(path_type=Path), required=False)
+@click.argument("files", nargs=-1, metavar="[FILE...]")
+@reading
 @common
-def doctor_command(as_json: bool, quiet: bool, **options: Any) -> None:
-    """Show versions, threads, caches, optional parts and CPU features, and what is amiss."""
+def doctor_command(model: Path | None, files: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> None:
+    """Show versions, threads, caches, optional parts and CPU features, and what is amiss.
+
+    With a saved MODEL: its size and numbers instead; with a FILE of objects too, how long it takes to predict one.
+    """
+    if model is not None:
+        _model(model, files, options, as_json)
+        return
     import joblib
     import llvmlite.binding
     from numba.core import config
@@ -66,6 +75,41 @@ def doctor_command(as_json: bool, quiet: bool, **options: Any) -> None:
     }
     result["amiss"] = _amiss(result)
     answer(result, _page(result), as_json)
+
+
+def _model(path: Path, files: tuple[str, ...], options: dict[str, Any], as_json: bool) -> None:
+    """Tell what a saved model costs."""
+    from genkern import load
+    from genkern.evaluation import latency
+    from genkern.saving import describe
+
+    about, estimator = describe(path), load(path)
+    result = {"model": str(path), "class": about["class"], "bytes": path.stat().st_size, "numbers": _numbers(estimator)}
+    text = f"{path}: {about['class']}, {result['bytes'] / 2**20:.2f} MB, {result['numbers']:,} numbers"
+    if files:
+        if not hasattr(estimator, "predict"):
+            raise ValueError(f"{path}: holds a {type(estimator).__name__}, which predicts nothing.")
+        data = read_data(files, options)
+        with working("predictions of one object"):
+            found = latency(estimator, data.X)
+        result |= {"median_seconds": found.median, "high_seconds": found.high, "calls": found.calls}
+        text += (
+            f"\none object: {1000 * found.median:.1f} ms (median), {1000 * found.high:.1f} ms (95 %), "
+            f"{found.calls} calls"
+        )
+    answer(result, text, as_json)
+
+
+def _numbers(value: Any, seen: set[int] | None = None) -> int:
+    """Return how many numbers the arrays hold that a value is made of."""
+    seen = set() if seen is None else seen
+    if id(value) in seen or isinstance(value, type):
+        return 0
+    seen.add(id(value))
+    if hasattr(value, "dtype") and hasattr(value, "size"):
+        return int(value.size) if value.dtype.kind in "fiub" else 0
+    parts = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list | tuple) else []
+    return sum(_numbers(part, seen) for part in [*parts, *getattr(value, "__dict__", {}).values()])
 
 
 def _page(result: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from genkern import __version__
+from genkern.progress import report
 
 DEFECT, USAGE, DATA, INTERRUPTED = 1, 2, 3, 130
 
@@ -25,7 +26,7 @@ COMMANDS = {
     "evaluate": "Cross-validate recipes side by side, with intervals and paired tests.",
     "train": "Train a classifier and save it as one file.",
     "predict": "Classify the objects of a file by a saved model, in constant memory.",
-    "explain": "Say what a saved model saw in an object, and where.",
+    "explain": "Say what a saved model saw in a set, or in an object and where.",
     "map": "Draw the objects of a file in the plane.",
     "cluster": "Group the objects of a file.",
     "gram": "Save the kernel values between all objects of a file.",
@@ -92,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     shown = warnings.showwarning
     try:
         warnings.showwarning = _notes(quiet=not {"--quiet", "-q"}.isdisjoint(arguments))
-        result = genkern.main(arguments, prog_name="genkern", standalone_mode=False)
+        result = genkern.main(arguments, prog_name="genkern", standalone_mode=False, obj=arguments)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.NoArgsIsHelpError as error:
@@ -133,7 +134,7 @@ def _notes(quiet: bool) -> Any:
     def show(message: Any, category: Any, filename: Any, lineno: Any, file: Any = None, line: Any = None) -> None:
         if not quiet and str(message) not in told:
             told.add(str(message))
-            click.echo(f"note: {message}", err=True)
+            report(f"note: {message}")
 
     return show
 

@@ -10,7 +10,7 @@ import click
 from genkern.cli.options import common, files, names, paths, reading, reading_settings
 from genkern.cli.output import answer, csv_rows
 from genkern.data.whole_files import check_place
-from genkern.progress import Progress
+from genkern.progress import Progress, portion
 
 
 @click.command("predict")
@@ -52,10 +52,11 @@ def predict_command(
         Progress("predict", None, "objects", not quiet) as progress,
     ):
         for part in stream(paths(files), batch=batch, **reading_settings(options)):
-            predicted = classifier.predict(part.X)
-            columns = [names(part, count), predicted]
-            if probable:
-                columns += [[f"{value:.6g}" for value in column] for column in classifier.predict_proba(part.X).T]
+            with portion(0.0):  # how far it is is told by how much has been read
+                predicted = classifier.predict(part.X)
+                columns = [names(part, count), predicted]
+                if probable:
+                    columns += [[f"{value:.6g}" for value in column] for column in classifier.predict_proba(part.X).T]
             labels = [""] * len(part.X) if part.y is None else part.y
             write(zip(*columns, labels))
             count += len(part.X)

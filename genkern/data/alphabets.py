@@ -31,6 +31,7 @@ def _biological(name: str, symbols: str, extras: str, missing: str) -> Alphabet:
 
 _IUPAC = "R=AG Y=CT S=CG W=AT K=GT M=AC B=CGT D=AGT H=ACT V=ACG"
 
+OTHER_NAMES = {"protein": ("amino", "prot", "pept", "aa"), "rna": ("rna", "ribo"), "dna": ("dna", "nucl", "base")}
 NAMED = {
     "dna": _biological("dna", "ACGT", _IUPAC, "NX-?."),
     "rna": _biological("rna", "ACGU", _IUPAC.replace("T", "U"), "NX-?."),
@@ -77,11 +78,25 @@ def as_alphabet(spec: Any, missing: Any = None, unknown: str | None = None) -> A
             raise ValueError(f"as_alphabet: expected at least 1 symbol. Got {spec}; give their number.")
         alphabet = Alphabet(tuple(range(int(spec))))
     elif isinstance(spec, Iterable) and not isinstance(spec, bytes):
+        if isinstance(spec, str):
+            _refuse_words(spec)
         alphabet = Alphabet(tuple(_plain(symbol) for symbol in spec))
     else:
         raise TypeError(f'as_alphabet: expected "dna", "rna", "protein", the symbols or their number. Got {spec!r}.')
     alphabet = alphabet.with_unknown(unknown)
     return alphabet if missing is None else _with_missing(alphabet, missing)
+
+
+def _refuse_words(spec: str) -> None:
+    """Raise for a word that is no name of an alphabet; a string of symbols has each of them once."""
+    twice = next((symbol for symbol in spec if spec.count(symbol) > 1), None)
+    if twice is not None:
+        near = [ours for ours, words in OTHER_NAMES.items() if any(word in spec.lower() for word in words)]
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"as_alphabet: {spec!r:.60} is no name of an alphabet ('dna', 'rna', 'protein'), and no list of symbols: "
+            f"{twice!r} occurs twice.{hint} Otherwise give every symbol once."
+        )
 
 
 def _plain(symbol: Any) -> Any:
@@ -177,7 +192,7 @@ def _codes(symbols: list[Any], flat: Flat, who: str) -> list[int]:
     """Return numbers as integer codes, refusing fractions, negatives, and codes that are not few and small."""
     for symbol in symbols:
         if not np.isfinite(symbol) or symbol != int(symbol):
-            why = "is not a symbol; expected integer codes. Use a continuous emission for measurements"
+            why = "is not a symbol; expected integer codes. Use a continuous emission (recipes.series) for measurements"
         elif symbol < 0:
             why = (
                 f"is negative; expected codes 0, 1, ... If it means a missing one, {_declare(int(symbol))}. If the "

@@ -314,8 +314,8 @@ class Alphabet:
             return f"{symbol!r} is not in {self!r}. Declare it missing by {self._with_missing(symbol)}, or remove it."
         if isinstance(symbol, float) and not symbol.is_integer():
             return (
-                f"{symbol!r} is not a symbol; expected integers or strings. Use a continuous emission for "
-                "measurements, or bin them into integer codes."
+                f"{symbol!r} is not a symbol; expected integers or strings. Use a continuous emission "
+                "(recipes.series) for measurements, or bin them into integer codes."
             )
         symbol = int(symbol) if isinstance(symbol, float) else symbol  # codes are ints, also where floats came
         return self._other_kind(symbol) or (

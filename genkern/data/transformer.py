@@ -13,13 +13,15 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from genkern.validation import refuse_unused, remember_width
+from genkern.data.describe import Described, DescribedEstimator, Rows, parameter_rows
+from genkern.progress import taken
+from genkern.validation import n_objects, refuse_unused, remember_width
 
 SYMBOLS = {"two_d_array": False, "categorical": True, "string": True}  # tags; of tables, only those of integer codes
 PASSED = {"two_d_array": all, "sparse": all, "categorical": all, "string": all, "allow_nan": all, "positive_only": any}
 
 
-class Transformer(TransformerMixin, BaseEstimator, ABC):
+class Transformer(DescribedEstimator, TransformerMixin, BaseEstimator, ABC):
     """A transformer of lists of objects: a class gives ``_transform`` and, where it has them, the other hooks.
 
     By convention, NaN may mean missing where a parameter ``estimator`` takes it, labels are required for a model
@@ -29,6 +31,7 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
     _fitted: ClassVar[str] = "model_"  # the attribute that a fit sets last
     _inputs: ClassVar[dict[str, bool]] = {}  # tags of the input
     _of_floats: ClassVar[bool] = False  # whether the result is an array of floats, whatever the input
+    _work: ClassVar[float] = 1.0  # how long a fit takes, for progress: those of words of a few letters take one
     _refuses_y: ClassVar[bool] = True  # whether fit, which has no use for y, refuses one that cannot be labels
 
     # --- what a class gives
@@ -60,9 +63,12 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
         return {"allow_nan": takes_nan(self.estimator)} if hasattr(self, "estimator") else {}
 
     def _needs_labels(self) -> bool:
-        """Say whether fit requires y."""
-        required = [get_tags(part).target_tags.required for part in self._inner() or ()]
-        return bool(getattr(self, "per_class", False)) or any(required)
+        """Say whether fit requires y, whatever the embeddings inside do."""
+        return bool(getattr(self, "per_class", False))
+
+    def _effort(self) -> float:
+        """Return about how long a fit takes, beside those of others."""
+        return self._work
 
     # --- what follows
 
@@ -79,7 +85,8 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
         -------
         self
         """
-        self._fit(self._begin(X, y), y)
+        with taken(self._effort(), type(self).__name__):
+            self._fit(self._begin(X, y), y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -96,8 +103,9 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
         transformed : array, sparse matrix or list
             One row or entry per object.
         """
-        found = self._fit(self._begin(X, y), y)
-        return self.transform(X) if found is None else found
+        with taken(self._effort(), type(self).__name__):
+            found = self._fit(self._begin(X, y), y)
+            return self.transform(X) if found is None else self._indexed(found, X)
 
     def transform(self, X: Any) -> Any:
         """Return objects, transformed.
@@ -111,7 +119,7 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
         transformed : array, sparse matrix or list
             One row or entry per object.
         """
-        return self._transform(self._ready(X))
+        return self._indexed(self._transform(self._ready(X)), X)
 
     @available_if(lambda self: type(self)._names_out is not Transformer._names_out)
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -129,6 +137,35 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
         check_is_fitted(self, self._fitted)
         return np.asarray(self._names_out(input_features), dtype=object)
 
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Set whether features come as an array, or as a frame of pandas or polars with names; lists stay lists.
+
+        With "pandas", a list of series made of a pandas object is one of pandas too, with its index.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, optional
+            What ``transform`` and ``fit_transform`` return; None changes nothing.
+
+        Returns
+        -------
+        self
+        """
+        if self._sklearn_auto_wrap_output_keys and hasattr(self, "get_feature_names_out"):
+            super().set_output(transform=transform)
+        elif transform is not None:
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+    def _indexed(self, made: Any, X: Any) -> Any:
+        """Return a list of series as one of pandas with the index of X, where frames are to have it."""
+        index, asked = getattr(X, "index", None), getattr(self, "_sklearn_output_config", {}).get("transform")
+        if self._sklearn_auto_wrap_output_keys or asked != "pandas" or index is None or callable(index):
+            return made
+        from pandas import Series
+
+        return Series(made, index=index)
+
     @property
     def n_features_out_(self) -> int:
         """The number of features, or of the channels of series."""
@@ -138,13 +175,15 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
     def _begin(self, X: Any, y: Any) -> Any:
         """Return the checked input of a fit, which remembers the width of a table."""
         checked = self._checked(X, reset=True)
+        self._n_objects = n_objects(X)
         if self._refuses_y:
             refuse_unused(y, X, type(self).__name__)
         return checked
 
     def _ready(self, X: Any) -> Any:
         """Return encoded objects, unless it is not fitted, or X is a table of another width."""
-        check_is_fitted(self, self._fitted)
+        if self._fitted not in vars(self):
+            check_is_fitted(self, self._fitted)  # which asks for all tags first
         return self._checked(X, reset=False)
 
     def _checked(self, X: Any, reset: bool) -> Any:
@@ -152,13 +191,31 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
         remember_width(self, X, reset)
         return X if reset else self._encode(X)
 
+    def _heading(self) -> str:
+        return f"{type(self).__name__}{', fitted' if self._is_fitted() else ''}"
+
+    def _details(self) -> Rows:
+        return [*parameter_rows(self), *(self._became() if self._is_fitted() else ())]
+
+    def _is_fitted(self) -> bool:
+        return hasattr(self, self._fitted)
+
+    def _became(self) -> Rows:
+        """Return what a description says of a fitted one: how many objects, how many features, and its model."""
+        count, model = getattr(self, "_n_objects", None), getattr(self, "model_", None)
+        features = [("features", self.n_features_out_)] if hasattr(self, "get_feature_names_out") else []
+        rows: Rows = [("fitted to", f"{count} objects")] if count is not None else []
+        return [*rows, *features, *([("model", model._heading())] if isinstance(model, Described) else [])]
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = self._inner()
-        passed = {} if inner is None else {name: rule(_inputs_of(inner, name)) for name, rule in PASSED.items()}
+        inside = [get_tags(part) for part in inner or ()]
+        rules = {} if inner is None else PASSED
+        passed = {name: rule(getattr(one.input_tags, name) for one in inside) for name, rule in rules.items()}
         for name, value in {**passed, **self._takes(), **self._inputs}.items():
             setattr(tags.input_tags, name, value)
-        tags.target_tags.required = self._needs_labels()
+        tags.target_tags.required = self._needs_labels() or any(one.target_tags.required for one in inside)
         if not self._of_floats:
             tags.transformer_tags.preserves_dtype = []
         return tags
@@ -169,6 +226,7 @@ class TableTransformer(Transformer):
 
     _sparse: ClassVar[tuple[str, ...]] = ()
     _refuses_y = False
+    _work = 0.0
 
     def _checked(self, X: Any, reset: bool) -> Any:
         return validate_data(self, X, reset=reset, accept_sparse=self._sparse or False, dtype=np.float64)
@@ -177,12 +235,15 @@ class TableTransformer(Transformer):
         return {"sparse": bool(self._sparse)}
 
 
+def effort(step: Any) -> float:
+    """Return about how long fits of all transformers of a pipeline or union take together, to tell progress by."""
+    parts = getattr(step, "transformer_list", None) or getattr(step, "steps", None)
+    if parts is not None:
+        return sum(effort(part) for _, part in parts)
+    return step._effort() if isinstance(step, Transformer) else 0.0
+
+
 def takes_nan(estimator: Any) -> bool:
     """Say whether NaN may mean missing in what an estimator, a model (always) or models of classes take."""
     tags = getattr(estimator, "__sklearn_tags__", None)
     return isinstance(estimator, Mapping) or tags is None or bool(tags().input_tags.allow_nan)
-
-
-def _inputs_of(parts: list[Any], name: str) -> list[bool]:
-    """Return a tag of the input of each part."""
-    return [getattr(get_tags(part).input_tags, name) for part in parts]

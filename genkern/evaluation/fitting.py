@@ -9,31 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import get_routing_for_object
 
-from genkern.data.intake import Ints
+from genkern.preprocess.folds import make_folds, members
 
 
 def fit_grouped(estimator: Any, X: Any, labels: NDArray[Any], groups: Any) -> Any:
-    """Return a fitted clone, whose own choices leave out whole groups where its last step can do that."""
+    """Return a fitted clone, whose own choices leave out whole groups where it can do that, and each class has two."""
     made = clone(estimator)
-    last, prefix = (made.steps[-1][1], f"{made.steps[-1][0]}__") if isinstance(made, Pipeline) else (made, "")
-    if groups is None:
+    if groups is None or members(np.unique(labels, return_inverse=True)[1], groups).min() < 2:
         return made.fit(X, labels)
-    if isinstance(last, GridSearchCV) and isinstance(last.cv, int):
-        count = int(members(np.unique(labels, return_inverse=True)[1], groups).min())
-        if count < 2:
-            return made.fit(X, labels)
-        last.set_params(cv=StratifiedGroupKFold(min(last.cv, count)))
-    elif "groups" not in inspect.signature(last.fit).parameters or len(np.unique(groups)) < 2:
+    name, last = made.steps[-1] if isinstance(made, Pipeline) else ("", made)
+    if isinstance(last, GridSearchCV):
+        last.set_params(cv=make_folds(last.cv, labels, groups, "GridSearchCV"))
+    with config_context(enable_metadata_routing=True):
+        if get_routing_for_object(made).consumes("fit", ["groups"]):
+            return made.fit(X, labels, groups=groups)
+    if "groups" not in inspect.signature(last.fit).parameters:
         return made.fit(X, labels)
-    with config_context(enable_metadata_routing=False):  # groups go to the last step by its name
-        return made.fit(X, labels, **{f"{prefix}groups": groups})
-
-
-def members(codes: Ints, groups: Any) -> Ints:
-    """Return how many objects, or where there are groups how many of these, each class has."""
-    if groups is None:
-        return np.bincount(codes)
-    return np.array([len(np.unique(groups[codes == code])) for code in range(codes.max() + 1)])
+    with config_context(enable_metadata_routing=False):  # to one that takes them without a request, by its name
+        return made.fit(X, labels, **{f"{name}__groups" if name else "groups": groups})

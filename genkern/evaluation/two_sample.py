@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from genkern.progress import each
 from genkern.validation import Floats, check_array, check_int
 
 BATCH = 256  # permutations at a time
@@ -86,7 +87,7 @@ def two_sample_test(K: ArrayLike, n_first: int, *, n_permutations: int = 999, rn
     statistic = float(_discrepancies(off, first)[0])
     slack = 1e-12 * float(np.abs(off).max())  # divisions that are the given one up to rounding
     larger = 1
-    for start in range(0, count, BATCH):
+    for start in each(range(0, count, BATCH)):
         divisions = random.permuted(np.repeat(first, min(BATCH, count - start), axis=0), axis=1)
         larger += int((_discrepancies(off, divisions) >= statistic - slack).sum())
     return TwoSampleTest(statistic, larger / (count + 1), count)

@@ -42,10 +42,10 @@ def class_terms(
     They are linear in the derivatives (None for features of log-probabilities alone), which are sums over positions.
     The part that depends on log-probabilities is split into changes from the beginning of the object to its end.
     """
+    if coordinates is None:
+        return np.diff(features(mixture.path(packed), []), axis=0)
     path, parts = mixture.follow(packed)
     length = len(path) - 1
-    if coordinates is None:
-        return np.diff(features(path, []), axis=0)
     widths = [len(model.parameters(coordinates)) for model in mixture.models]
     grads = [
         np.zeros((length, width)) if part is None else model.gradient(part, coordinates)

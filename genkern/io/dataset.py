@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from genkern.data.describe import Described, Rows, trimmed
 from genkern.validation import check_option
 
 MANY = 12  # classes that are listed one by one
+FIRST = 3  # objects that a description shows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dataset:
+class Dataset(Described):
     """Objects and what belongs to each; unpacks as ``X, y = dataset``.
 
     Parameters
@@ -67,6 +69,15 @@ class Dataset:
         called = self.name or self.kind or "objects"
         classes = "no labels" if self.y is None else f"classes {self._counts()}"
         return f"Dataset({called}: {len(self.X)} objects, {classes})"
+
+    def _heading(self) -> str:
+        return repr(self)
+
+    def _details(self) -> Rows:
+        rows: Rows = [("contents", [[line] for line in self.summary()])]
+        ids, labels = self.ids or range(len(self)), [""] * len(self) if self.y is None else self.y
+        first = [[str(ids[i]), str(labels[i]), _beginning(self.X[i])] for i in range(min(FIRST, len(self)))]
+        return [*rows, ("first objects", first)] if first else rows
 
     def _counts(self) -> str:
         labels, counts = np.unique(self.y, return_counts=True)
@@ -146,6 +157,13 @@ class Dataset:
         rules = self.meta.get("rules", {})
         lines += [f"{rule}: {entry['count']}, first in {entry['first']}" for rule, entry in rules.items()]
         return lines
+
+
+def _beginning(x: Any) -> str:
+    """Return the first letters, words or numbers of an object."""
+    if isinstance(x, np.ndarray):
+        return f"array of shape {x.shape}"
+    return trimmed(x if isinstance(x, str) else " ".join(map(str, x[:12])), 40)
 
 
 def joined(parts: Sequence[Dataset], meta: dict[str, Any]) -> Dataset:

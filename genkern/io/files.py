@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from genkern.io.errors import Notes, ReadError
+from genkern.progress import reach
 
 BLOCK = 1 << 20
 BINARY = 0.25  # share of NUL characters from which a block is no text
@@ -86,6 +87,7 @@ class Source:
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the decompressed bytes."""
+        size = max(self.path.stat().st_size, 1)
         with self._open() as raw:
             if self.compression == "zstd":
                 pieces = _zstd_pieces(raw)
@@ -108,6 +110,7 @@ class Source:
                     raise self.error(None, f"whole {self.compression} data", came, remedy) from None
                 if block is None:
                     return
+                reach(raw.tell() / size)
                 yield block
 
     def whole(self) -> bytes:

@@ -15,6 +15,7 @@ from genkern.io.fasta import Records, fasta_records, fastq_records, stockholm_re
 from genkern.io.files import Source
 from genkern.io.labels import LabelTable, group_finder, label_finder
 from genkern.io.options import Options
+from genkern.progress import FIRST_LOOK, each, portion
 
 RECORDS = {"fasta": fasta_records, "fastq": fastq_records, "stockholm": stockholm_records}
 GAPS = "-.~"
@@ -228,10 +229,11 @@ def read_letters(source: Source, options: Options, keep: bool) -> Iterator[Datas
     options.refuse(("alphabet", "labels", "gaps", "group", "encoding", "id"), f"a {form} file")
     options.refuse_kind(("symbols", "codes"), f"a {form} file")
     survey, kept = Survey(), []
-    for records in _without_spaces(RECORDS[form](source)):
-        survey.see(records)
-        if keep:
-            kept.append(records)
+    with portion(0.5 if keep else FIRST_LOOK):
+        for records in _without_spaces(RECORDS[form](source)):
+            survey.see(records)
+            if keep:
+                kept.append(records)
     if not survey.n_records:
         raise source.error(None, "at least one record", "none", "The file is empty; look at how it was made.")
     rules = decide(survey, options, options.kind)
@@ -246,7 +248,7 @@ def read_letters(source: Source, options: Options, keep: bool) -> Iterator[Datas
 def _given_up(kept: list[Records]) -> Iterator[Records]:
     """Yield what was kept, and keep it no longer."""
     kept.reverse()
-    while kept:
+    for _ in each(range(len(kept))):
         yield kept.pop()
 
 

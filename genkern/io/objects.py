@@ -15,6 +15,7 @@ from genkern.io.numbers import floats, irregular, times
 from genkern.io.options import Options
 from genkern.io.tables import Table
 from genkern.io.texts import TableRecords, strings_of
+from genkern.progress import taken
 from genkern.validation import Floats
 
 TURN = "layout='time-first' for (time, channels), layout='channels-first' for (channels, time)"
@@ -29,6 +30,11 @@ def _labels(table: Table, column: str | None, role: str) -> NDArray[Any] | None:
     """Return the cells of a column as labels; none may be missing."""
     if column is None:
         return None
+    with taken(1.0, column):
+        return _checked_labels(table, column, role)
+
+
+def _checked_labels(table: Table, column: str, role: str) -> NDArray[Any]:
     cells = table.columns[column]
     if not isinstance(cells, np.ndarray):
         for row, cell in enumerate(cells):
@@ -189,7 +195,8 @@ def long_objects(table: Table, plan: Any, options: Options) -> Dataset:
     codes = np.array([index.setdefault(name, len(index)) for name in ids])
     order = np.argsort(codes, kind="stable")
     if roles["time"] is not None:
-        steps = times(table.columns[roles["time"]], _where(table, roles["time"]))
+        with taken(1.0, roles["time"]):
+            steps = times(table.columns[roles["time"]], _where(table, roles["time"]))
         order = _by_time(table, codes, order, steps, roles["time"])
     ends = np.cumsum(np.bincount(codes))[:-1]
     if plan.kind == "symbols":
@@ -200,7 +207,10 @@ def long_objects(table: Table, plan: Any, options: Options) -> Dataset:
         X: list[Any] = [part.tolist() for part in np.split(tokens[order], ends)]  # type: ignore[index]
     else:
         extra = options.missing or ()
-        columns = [floats(table.columns[c], _where(table, c), notes, table.place, extra) for c in plan.channels]
+        columns = []
+        for c in plan.channels:
+            with taken(1.0, c):
+                columns.append(floats(table.columns[c], _where(table, c), notes, table.place, extra))
         X = [part.copy() for part in np.split(np.column_stack(columns)[order], ends)]
     found: dict[str, Any] = {}
     for role in ("label", "group", "split"):

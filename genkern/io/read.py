@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from genkern.io.options import Options
 from genkern.io.shapes import read_table
 from genkern.io.tables import Memory, Table, frame_tables, read_tables
 from genkern.io.texts import read_folder, read_lines
+from genkern.progress import each
 from genkern.validation import check_int, check_option
 
 FORMATS = {
@@ -132,7 +134,8 @@ def read(
     told = Options.of(given)
     sets: list[tuple[Dataset, Notes]] = []
     merged = Notes()
-    for label, item in _items(path, told):
+    items = _items(path, told)
+    for label, item in each(items, map(_weight, items)):
         notes = Notes()
         parts = [_labelled(part, label) for part in _parts(item, _of_item(told, label), notes, None)]
         _merge(merged, notes, sets[-1][1] if sets else None, item)
@@ -169,7 +172,8 @@ def _batches(path: Any, told: Options, batch: int) -> Iterator[Dataset]:
     """Yield sets of `batch` objects."""
     merged, last = Notes(), None
     waiting: list[Dataset] = []
-    for label, item in _items(path, told):
+    items = _items(path, told)
+    for label, item in each(items, map(_weight, items)):
         notes, begun = Notes(), False
         for part in _parts(item, _of_item(told, label), notes, batch):
             if not begun:
@@ -220,6 +224,12 @@ def _items(path: Any, told: Options) -> list[tuple[Any, Any]]:
     if not items or not all(is_path(item) for _, item in items):
         raise TypeError(f"read: expected paths. Got {quoted(path)}; objects in memory need no reading: Dataset(X, y).")
     return items
+
+
+def _weight(item: tuple[Any, Any]) -> float:
+    """Return the size of a file, for progress."""
+    path = item[1]
+    return float(os.stat(path).st_size) if is_path(path) and os.path.isfile(path) else 1.0
 
 
 def _of_item(told: Options, label: Any) -> Options:

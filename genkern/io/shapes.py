@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from genkern.io.objects import cell_objects, long_objects, text_objects, wide_ob
 from genkern.io.options import STRINGS, Options
 from genkern.io.tables import Table, read_tables
 from genkern.io.texts import TextSurvey
+from genkern.progress import FIRST_LOOK, expecting, portion
 
 NAMES = {
     "label": ("label", "labels", "class", "target"),
@@ -55,10 +57,12 @@ def read_table(
     """Yield the objects of a table that comes in pieces; `again` gives the pieces once more, for a first look."""
     options.refuse(KNOWN, "a table")
     if streaming:
-        plan = make_plan(again(), options)
+        with portion(FIRST_LOOK):
+            plan = make_plan(again(), options)
         pieces = _whole_objects(chunks, str(plan.roles["id"])) if plan.shape == "long" else chunks
     else:
-        tables = list(chunks)
+        with portion(0.4):
+            tables = list(chunks)
         plan = make_plan(iter(tables), options)
         pieces = iter(tables)
     build = {"text": text_objects, "cell": cell_objects, "long": long_objects, "wide": wide_objects}[plan.shape]
@@ -67,7 +71,8 @@ def read_table(
         if not told:
             _tell(table, plan)
             told = True
-        part = build(table, plan, options)
+        with nullcontext() if streaming else expecting(len(table.columns)):
+            part = build(table, plan, options)
         if len(part):
             yield part
 

@@ -16,6 +16,7 @@ from genkern.io.files import Source
 from genkern.io.letters import GAPS, MOSTLY, NUCLEOTIDES, Rules, Survey, decide
 from genkern.io.options import STRINGS, Options
 from genkern.io.tables import Table
+from genkern.progress import each
 
 TEXT_SUFFIXES = ("", ".txt", ".text", ".md")
 OF_COLUMN = {"symbols": "symbols", "codes": "codes", "document": "documents", "documents": "documents"}
@@ -128,9 +129,9 @@ def read_folder(folder: Path, options: Options, notes: Notes, batch: int | None)
     labelled = any(path.parent != folder for path in files) and options.label is not False
     step = len(files) if batch is None else batch
     some = False
-    for start in range(0, len(files), step):
+    for start in each(range(0, len(files), step)):
         X, y, ids = [], [], []
-        for path in files[start : start + step]:
+        for path in each(files[start : start + step]):
             text = "".join(Source(path, notes, options.encoding).line_blocks())
             if not text.strip():
                 notes.add("empty records, left out", 1, str(path))

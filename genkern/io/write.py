@@ -20,6 +20,7 @@ from genkern.io.dataset import Dataset
 from genkern.io.files import SUFFIXES, needed
 from genkern.io.options import STRINGS
 from genkern.io.read import FORMATS
+from genkern.progress import reach
 
 COLUMN = {"documents": "document", "symbols": "symbols", "codes": "codes", "series": "series", "points": "points"}
 
@@ -63,9 +64,11 @@ def write(dataset: Dataset, path: Any, format: str | None = None) -> None:
         )
     if not len(dataset) or dataset.kind not in COLUMN:
         raise ValueError(f"write: expected objects of a known kind. Got {dataset!r}, kind={dataset.kind!r}; say kind=.")
+    steps = sum(map(len, dataset.X)) if form in ("csv", "tsv") and dataset.kind not in STRINGS else len(dataset)
     with whole_file(target, "write") as raw, _packer(raw, packed) as file:
-        for piece in WRITERS[form](dataset):
+        for done, piece in enumerate(WRITERS[form](dataset)):
             file.write(piece)
+            reach(done / steps)
 
 
 def _packer(raw: Any, packed: str) -> Any:

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.gaussian_process.kernels import Kernel as Covariance
 
+from genkern.data.describe import DescribedEstimator, Formula, Rows
 from genkern.kernels.latex import ATOM, named
 from genkern.validation import Floats, check_int, check_number
 
@@ -17,7 +19,7 @@ HIGHEST = 709.0
 BOTH = "To compare by vectors and by models at once, give both as Views and put each kernel into On(view, kernel)."
 
 
-class Kernel(BaseEstimator, ABC):
+class Kernel(DescribedEstimator, BaseEstimator, ABC):
     r"""A positive semi-definite function of two representations, as an expression.
 
     ``k(X, Y=None)`` returns values, ``k.log(X, Y=None)`` logarithms, ``k.diag(X)`` and ``k.log_diag(X)`` those of each
@@ -42,6 +44,8 @@ class Kernel(BaseEstimator, ABC):
         Whether that matrix may be sparse.
     """
 
+    _positive: tuple[str, ...] = ()  # parameters that may be any positive number, which Gaussian processes vary
+
     @property
     def native_logs(self) -> bool:
         """Whether values are exponentials of computed logarithms."""
@@ -61,6 +65,11 @@ class Kernel(BaseEstimator, ABC):
     def accepts_sparse(self) -> bool:
         """Whether that matrix may be sparse."""
         return False
+
+    @property
+    def requires_vector_input(self) -> bool:
+        """Refused: a Gaussian process asks this first, and needs more of a kernel."""
+        raise AttributeError(f"For Gaussian processes wrap the kernel: GaussianProcessKernel({self!r}).")
 
     # --- implemented by subclasses
 
@@ -95,6 +104,17 @@ class Kernel(BaseEstimator, ABC):
             return rf"\mathrm{{{type(self).__name__}}}({', '.join(self._names)})"
         return self._written(0, 1)
 
+    # --- its description: notebooks show the formula
+
+    def _heading(self) -> str:
+        return repr(self)
+
+    def _details(self) -> Rows:
+        return [("k", Formula(f"${self.formula}$"))]
+
+    def __str__(self) -> str:
+        return repr(self)
+
     # --- formulas within formulas
 
     _names = ("x", "y")  # of the two arguments
@@ -117,14 +137,17 @@ class Kernel(BaseEstimator, ABC):
 
     # --- values and logarithms
 
-    def __call__(self, X: Any, Y: Any = None) -> Floats:
+    def __call__(self, X: Any, Y: Any = None) -> Any:
         """Return values (n, m) between X and Y; without Y, symmetric ones (n, n) within X.
 
         Parameters
         ----------
         X, Y : list of models, stack of models, or matrix of shape (n, d)
-            Representations of the kind that this kernel compares.
+            Representations of the kind that this kernel compares. Of two arrays (d,), for kernels between vectors, the
+            one value is returned, as scikit-learn asks of a callable.
         """
+        if self.vectors and _is_row(X) and _is_row(Y):
+            return self._evaluate(self.prepare(X[None]), self.prepare(Y[None]))[0, 0]
         return self._evaluate(*self._both(X, Y))
 
     def log(self, X: Any, Y: Any = None) -> Floats:
@@ -257,6 +280,14 @@ class Kernel(BaseEstimator, ABC):
 
     def _parameters(self) -> tuple[tuple[str, Any], ...]:
         return tuple(sorted(self.get_params(deep=False).items()))
+
+
+Covariance.register(Kernel)  # what scikit-learn calls once for all pairs of rows; other callables once for each
+
+
+def _is_row(x: Any) -> bool:
+    """Say whether x is one row of a matrix of numbers."""
+    return isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind in "biuf"
 
 
 def _composites() -> Any:

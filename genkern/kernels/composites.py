@@ -22,6 +22,8 @@ class Constant(Kernel):
         The constant, not negative.
     """
 
+    _positive = ("value",)
+
     def __init__(self, value: float = 1.0):
         self.value = value
 

@@ -58,6 +58,8 @@ class Hellinger(ModelKernel):
            [0.3679, 1.    ]])
     """
 
+    _positive = ("t",)
+
     def __init__(self, t: float = 1.0, length: int | None = None, method: str = "exact"):
         self.t = t
         self.length = length
@@ -123,6 +125,7 @@ class SymmetricKL(ModelKernel):
     """
 
     method = "exact"
+    _positive = ("a",)
 
     def __init__(self, a: float = 1.0, length: int | None = None):
         self.a = a
@@ -184,6 +187,7 @@ class Diffusion(ModelKernel):
 
     length = None
     method = "exact"
+    _positive = ("t",)
 
     def __init__(self, t: float = 1.0, kind: str = "parametrix"):
         self.t = t

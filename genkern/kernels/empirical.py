@@ -77,6 +77,8 @@ class EmpiricalMean(Kernel):
            [0.5677, 0.5677]])
     """
 
+    _positive = ("lam",)
+
     def __init__(self, order: int = 1, lam: float = 1.0, alphabet: Any = None, method: str = "auto"):
         self.order = order
         self.lam = lam

@@ -14,11 +14,13 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
+from genkern.data.describe import Rows
 from genkern.data.transformer import Transformer
 from genkern.kernels.base import HIGHEST, LOWEST, Kernel
 from genkern.kernels.divergences import NotPositiveWarning
 from genkern.kernels.positivity import allowance, indefinite, is_positive
 from genkern.kernels.vectors import refuse_models
+from genkern.progress import divided, listening, taken
 from genkern.validation import Floats, check_int, check_option
 
 MODELS, VECTORS = 256, 1024  # rows and columns of a block: enough to be fast, few enough to divide among threads
@@ -31,6 +33,7 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, Transformer):
 
     _of_floats = True
     _refuses_y = False
+    _work = 10.0
     _wanted: ClassVar[str] = "a Kernel such as RBF()"  # by messages
 
     kernel: Kernel
@@ -117,13 +120,13 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, Transformer):
         """Return the number of rows and columns of a block."""
         if self.block_size is not None:
             return check_int(self.block_size, "block_size", type(self).__name__, 1)
-        if effective_n_jobs(self.n_jobs) == 1 and rows * columns <= WHOLE and not self.verbose:
+        if effective_n_jobs(self.n_jobs) == 1 and rows * columns <= WHOLE and not (self.verbose or listening()):
             return max(rows, columns)
         return VECTORS if self.kernel.vectors else MODELS
 
     def _run(self, fill: Callable[[slice, slice], None], tiles: list[tuple[slice, slice]]) -> None:
         """Compute all blocks; several threads divide them, with one thread of BLAS each."""
-        jobs = min(effective_n_jobs(self.n_jobs), len(tiles))
+        fill, jobs = divided(fill, len(tiles)), min(effective_n_jobs(self.n_jobs), len(tiles))
         with threadpool_limits(1, "blas") if jobs > 1 else nullcontext():
             Parallel(n_jobs=jobs, require="sharedmem", verbose=self.verbose)(delayed(fill)(*tile) for tile in tiles)
 
@@ -210,6 +213,12 @@ class Gram(KernelTransformer):
         self.verbose = verbose
         self.psd = psd
 
+    def _became(self) -> Rows:
+        kept = "none" if self.log_scale_ == 0.0 else f"e^{self.log_scale_:.4g}, taken out of all values"
+        rows = [("matrix", f"{self._n_features_out} training objects"), ("common factor", kept)]
+        clipped = [] if self.negative_ is None else [("clipped", f"{self.negative_.shape[1]} negative eigenvalues")]
+        return [*rows, *clipped, *([("added to the diagonal", self.shift_)] if self.shift_ else [])]
+
     def _fit(self, X: Any, y: Any) -> None:
         ready = self._learn(X)
         if self.psd is not None:
@@ -232,10 +241,11 @@ class Gram(KernelTransformer):
         y : object, optional
             Ignored.
         """
-        ready = self._learn(self._begin(X, y))
-        out = self._square(ready)
-        if self.psd is not None:
-            self._mend(out, ready)
+        with taken(self._effort(), "Gram"):
+            ready = self._learn(self._begin(X, y))
+            out = self._square(ready)
+            if self.psd is not None:
+                self._mend(out, ready)
         return out
 
     def _learn(self, X: Any) -> Any:

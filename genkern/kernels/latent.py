@@ -58,6 +58,8 @@ class LatentMean(Kernel):
            [0.932, 0.7  , 1.   ]])
     """
 
+    _positive = ("lam_x", "lam_q")
+
     def __init__(self, lam_x: float = 1.0, lam_q: float = 1.0, parts: str = "all"):
         self.lam_x = lam_x
         self.lam_q = lam_q

@@ -86,6 +86,8 @@ class ProbabilityProduct(ModelKernel):
            [0.6065, 1.    ]])
     """
 
+    _positive = ("rho",)
+
     def __init__(self, rho: float = 1.0, length: int | None = None, method: str = "exact"):
         self.rho = rho
         self.length = length
@@ -129,6 +131,8 @@ class MeanMap(ModelKernel):
     array([[1.    , 0.3679],
            [0.3679, 1.    ]])
     """
+
+    _positive = ("lam",)
 
     def __init__(self, lam: float = 1.0, length: int | None = None, method: str = "exact"):
         self.lam = lam

@@ -51,6 +51,7 @@ class SetBhattacharyya(Kernel):
     """
 
     _names = ("X", "Y")
+    _positive = ("eta",)
 
     def __init__(self, kernel: Kernel | None = None, eta: float = 0.1):
         self.kernel = kernel

@@ -138,6 +138,8 @@ class ExponentialKernel(_Unary):
     Mehta & Gray (2010), Generative and latent mean map kernels, section 4.
     """
 
+    _positive = ("nu",)
+
     def __init__(self, kernel: Kernel, nu: float = 1.0):
         self.kernel = kernel
         self.nu = nu

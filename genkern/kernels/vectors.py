@@ -159,6 +159,8 @@ class Polynomial(_VectorKernel):
     array([[4.]])
     """
 
+    _positive = ("offset",)
+
     def __init__(self, degree: int = 2, offset: float = 1.0):
         self.degree = degree
         self.offset = offset
@@ -210,6 +212,8 @@ class RBF(_VectorKernel):
     >>> RBF(gamma=0.5)([[0.0]], [[0.0], [2.0]]).round(4)
     array([[1.    , 0.1353]])
     """
+
+    _positive = ("gamma",)
 
     def __init__(self, gamma: float = 1.0):
         self.gamma = gamma

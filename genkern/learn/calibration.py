@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from genkern.learn.weights import check_weights
 from genkern.validation import Floats, check_array, check_int
 
 SHARPEST = 30.0  # of log sharpness, in units of the spread of decision values: beyond, all probabilities are 0 or 1
@@ -33,7 +35,7 @@ class Calibrator(BaseEstimator):
     Notes
     -----
     Fit it on decisions about objects that the classifier has not seen, such as those of a cross-validation. The order
-    of classes stays that of the decision values: the most probable class is the one that is decided for.
+    of classes stays that of the decision values: the most probable class is the one that is decided for, ties included.
 
     References
     ----------
@@ -50,7 +52,7 @@ class Calibrator(BaseEstimator):
            [0.07, 0.93]])
     """
 
-    def fit(self, decisions: ArrayLike, codes: ArrayLike) -> Self:
+    def fit(self, decisions: ArrayLike, codes: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Find the sharpness.
 
         Parameters
@@ -59,6 +61,8 @@ class Calibrator(BaseEstimator):
             Decision values of objects that the classifier has not seen, of the second of two classes or of each.
         codes : array-like of shape (n,)
             Index of the class of each object.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the objects: one of weight 2 counts as two objects.
 
         Returns
         -------
@@ -67,11 +71,13 @@ class Calibrator(BaseEstimator):
         values = _columns(check_array(decisions, "decisions", "Calibrator"))
         n, k = values.shape
         own = np.asarray(codes)
+        weights = check_weights(None, own, sample_weight, "Calibrator")
         values = values - values.mean(axis=1, keepdims=True)
-        scale = float(np.sqrt((values**2).mean())) or 1.0
-        wrong = 1.0 / (n + 2)
+        scale = float(np.sqrt(np.average((values**2).mean(axis=1), weights=weights))) or 1.0
+        wrong = 1.0 / (weights.sum() + 2)
         targets = np.full((n, k), wrong / (k - 1))
         targets[np.arange(n), own] = 1.0 - wrong
+        targets *= weights[:, None]
 
         def loss(log_sharpness: float) -> float:
             return -float(np.sum(targets * log_softmax(np.exp(log_sharpness) / scale * values, axis=1)))
@@ -91,7 +97,48 @@ class Calibrator(BaseEstimator):
         """
         check_is_fitted(self, "sharpness_")
         values = _columns(np.asarray(decisions, dtype=np.float64))
-        return _certain(values, softmax(self.sharpness_ * np.where(np.isposinf(values), 0.0, values), axis=1))
+        finite = np.where(np.isposinf(values), 0.0, values)
+        with np.errstate(over="ignore"):  # what is too far below the largest has no probability
+            below = self.sharpness_ * (finite - finite.max(axis=1, keepdims=True))
+        return agree(_certain(values, softmax(below, axis=1)), values.argmax(axis=1))
+
+
+class Calibrated(ClassifierMixin):
+    """A classifier with decision values, whose probabilities are those of its ``calibrator_``."""
+
+    calibrator_: Calibrator
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return calibrated probabilities of the classes, (n, n_classes); the largest is that of ``predict``.
+
+        Parameters
+        ----------
+        X : as in ``predict``
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "calibrator_"):
+            raise NotFittedError(
+                f"{type(self).__name__}: no probabilities, as the file was written before there were any. Predictions "
+                "are as they were; for probabilities, fit again."
+            )
+        return self.calibrator_.predict_proba(self.decision_function(X))
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the logarithms of ``predict_proba``, (n, n_classes).
+
+        Parameters
+        ----------
+        X : as in ``predict``
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+
+def agree(probabilities: Floats, best: NDArray[np.int64]) -> Floats:
+    """Return probabilities of which the first largest is that of the class decided for, also where rounding hid it."""
+    rows = np.flatnonzero(probabilities.argmax(axis=1) != best)
+    probabilities[rows, best[rows]] = np.nextafter(probabilities[rows].max(axis=1), 2.0)
+    return probabilities
 
 
 def _columns(values: Floats) -> Floats:

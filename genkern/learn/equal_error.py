@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import cross_val_predict
 from sklearn.utils import column_or_1d, get_tags
@@ -63,6 +64,8 @@ class EqualErrorClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     array([0, 1])
     """
 
+    __metadata_request__fit: ClassVar = {"groups": True}
+
     def __init__(self, estimator: Any, cv: Any = 5):
         self.estimator = estimator
         self.cv = cv
@@ -98,7 +101,8 @@ class EqualErrorClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 "Only binary classification is supported: EqualErrorClassifier needs objects of 2 classes. Got "
                 f"{len(self.classes_)} {'class' if len(self.classes_) == 1 else 'classes'}."
             )
-        values = cross_val_predict(self.estimator, X, labels, groups=groups, cv=self.cv, method="decision_function")
+        with config_context(enable_metadata_routing=False):  # groups are for the folds
+            values = cross_val_predict(self.estimator, X, labels, groups=groups, cv=self.cv, method="decision_function")
         self.equal_error_rate_, self.threshold_ = equal_error_rate(labels, values)
         return self
 

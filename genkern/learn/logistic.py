@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import _check_sample_weight
 
-from genkern.learn.kernel_classifier import ROUNDING, Ints, KernelClassifier, check_definite, dense, targets
+from genkern.learn.calibration import agree
+from genkern.learn.kernel_classifier import ROUNDING, KernelClassifier, check_definite, decide, dense, targets
 from genkern.learn.logistic_newton import DualSpace, PrimalSpace, Solution, solve
 from genkern.learn.low_rank import eigen_features, nystrom_map
+from genkern.learn.weights import check_weights
 from genkern.validation import Floats, check_int, check_number, check_option
 
 BATCH = 64  # objects of which the diagonal of a kernel is computed at a time
@@ -71,6 +72,9 @@ class KernelLogisticRegression(KernelClassifier):
         does not look at it.
     random_state : int, RandomState or None, default=None
         Draws the landmarks.
+    class_weight : None, "balanced" or dict of label to weight, default=None
+        Weights of the classes, which multiply those of their objects; "balanced" gives all classes the same weight
+        together. Probabilities are then those of data whose classes are as frequent as their weights say.
 
     Attributes
     ----------
@@ -126,6 +130,8 @@ class KernelLogisticRegression(KernelClassifier):
            [0.5 , 0.5 ]])
     """
 
+    __metadata_request__fit: ClassVar = {"sample_weight": True}
+
     def __init__(
         self,
         C: float = 1.0,
@@ -138,6 +144,7 @@ class KernelLogisticRegression(KernelClassifier):
         solver: str = "exact",
         n_components: int | None = None,
         random_state: Any = None,
+        class_weight: Any = None,
     ):
         self.C = C
         self.kernel = kernel
@@ -148,6 +155,7 @@ class KernelLogisticRegression(KernelClassifier):
         self.solver = solver
         self.n_components = n_components
         self.random_state = random_state
+        self.class_weight = class_weight
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Find the coefficients.
@@ -170,7 +178,7 @@ class KernelLogisticRegression(KernelClassifier):
         C = check_number(self.C, "C", who, exclusive=True)
         scale = self._check_bias()
         X, codes = self._check_training(X, y)
-        weights = C * self._check_weights(sample_weight, codes)
+        weights = C * check_weights(self.class_weight, self.classes_[codes], sample_weight, who)
         self.support_ = np.arange(len(codes))
         path = self._prepare(X, weights, scale)
         free = self.bias == "free"
@@ -198,11 +206,7 @@ class KernelLogisticRegression(KernelClassifier):
         X : array-like of shape (n, n_fit), matrix of shape (n, d), or what the kernel compares
             Kernel values with the training objects, or the objects.
         """
-        values = self.decision_function(X)
-        if values.ndim == 1:
-            return np.stack([log_expit(-values), log_expit(values)], axis=1)
-        logs: Floats = log_expit(values)
-        return logs - logsumexp(logs, axis=1, keepdims=True)
+        return _log_shares(self.decision_function(X))
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class, shape (n, n_classes).
@@ -212,7 +216,8 @@ class KernelLogisticRegression(KernelClassifier):
         X : array-like of shape (n, n_fit), matrix of shape (n, d), or what the kernel compares
             Kernel values with the training objects, or the objects.
         """
-        return np.exp(self.predict_log_proba(X))
+        values = self.decision_function(X)
+        return agree(np.exp(_log_shares(values)), decide(values))
 
     # --- the steps of fit
 
@@ -222,17 +227,6 @@ class KernelLogisticRegression(KernelClassifier):
             check_option(self.bias, BIASES, "bias", "KernelLogisticRegression")
         scale = check_number(self.bias_scale, "bias_scale", "KernelLogisticRegression", exclusive=True)
         return scale if self.bias == "penalised" else 0.0
-
-    def _check_weights(self, sample_weight: ArrayLike | None, codes: Ints) -> Floats:
-        """Return the weights (n,) of the objects."""
-        weights: Floats = _check_sample_weight(sample_weight, codes, dtype=np.float64, ensure_non_negative=True)
-        empty = np.flatnonzero(np.bincount(codes, weights) == 0.0)
-        if len(empty):
-            raise ValueError(
-                "KernelLogisticRegression needs an object of positive weight in every class. All weights of class "
-                f"{self.classes_[empty[0]]!r} are zero."
-            )
-        return weights
 
     def _prepare(self, X: Any, weights: Floats, scale: float) -> _Path:
         """Return where to solve for checked objects; set ``support_`` if it is not all of them."""
@@ -298,6 +292,14 @@ class KernelLogisticRegression(KernelClassifier):
         """Return kernel values (n, n_support) of checked new objects with the supporting ones."""
         values = super()._compare(X)
         return values if values.shape[1] == len(self.support_) else values[:, self.support_]
+
+
+def _log_shares(values: Floats) -> Floats:
+    """Return log probabilities (n, k) of decision values (n,) of two classes or (n, k) of more."""
+    if values.ndim == 1:
+        return np.stack([log_expit(-values), log_expit(values)], axis=1)
+    logs: Floats = log_expit(values)
+    return logs - logsumexp(logs, axis=1, keepdims=True)
 
 
 def _with_constant(Z: Floats, scale: float) -> PrimalSpace:

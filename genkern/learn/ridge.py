@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 
+from genkern.learn.calibration import Calibrated, Calibrator
 from genkern.learn.kernel_classifier import Ints, KernelClassifier, decide, dense, targets
 from genkern.learn.ridge_path import coefficients, feature_spectrum, gram_spectrum, left_out
+from genkern.learn.weights import REQUESTED, check_weights
 from genkern.validation import Floats, check_array, check_option
 
 ALPHAS = (1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 CRITERIA = ("error", "squared")
+UNSEEN = 1e-16  # of the largest weight: below rounding in a fit, but enough to tell what is decided about an object
 
 
-class KernelRidgeClassifierCV(KernelClassifier):
+class KernelRidgeClassifierCV(Calibrated, KernelClassifier):
     r"""One-vs-rest least squares with targets ±1, its penalty chosen by closed-form leave-one-out.
 
-    .. math:: \min_{a, b}\; \sum_i (y_i - f(x_i))^2 + \alpha\, a^T K a, \quad f(x) = \sum_i a_i k(x, x_i) + b
+    .. math:: \min_{a, b}\; \sum_i w_i (y_i - f(x_i))^2 + \alpha\, a^T K a, \quad f(x) = \sum_i a_i k(x, x_i) + b
 
     One eigendecomposition gives, for every penalty α, the decision values that a fit without an object, or without all
     objects of its group, has for it: exactly those of refitting, n times (or once per group) and for every α.
@@ -39,6 +42,9 @@ class KernelRidgeClassifierCV(KernelClassifier):
     criterion : {"error", "squared"}, default="error"
         The criterion that the chosen penalty minimises: the part of objects that is misclassified when left out, and in
         case of a tie their squared error; or the squared error alone.
+    class_weight : None, "balanced" or dict of label to weight, default=None
+        Weights of the classes, which multiply those of their objects: "balanced" gives all classes the same weight
+        together. An object of weight two counts as two objects, which are left out together.
 
     Attributes
     ----------
@@ -47,11 +53,13 @@ class KernelRidgeClassifierCV(KernelClassifier):
     alpha_ : float
         The chosen penalty.
     cv_errors_ : ndarray of shape (n_alphas,)
-        Part of the objects that is misclassified when left out.
+        Part of the objects, by weight, that is misclassified when left out.
     cv_squared_ : ndarray of shape (n_alphas,)
         Mean squared difference of their decision values from ±1.
     cv_decision_ : ndarray of shape (n,) or (n, n_classes)
         Decision values of the objects when left out, at the chosen penalty, for the choice of a threshold.
+    calibrator_ : Calibrator
+        What makes probabilities of decision values, fitted to ``cv_decision_`` with the weights of the objects.
     dual_coef_ : ndarray of shape (1 or n_classes, n)
         The coefficients a, of the second of two classes or of each against the rest (not for the linear kernel).
     coef_ : ndarray or CSR matrix of shape (1 or n_classes, d)
@@ -78,6 +86,8 @@ class KernelRidgeClassifierCV(KernelClassifier):
     (array([0, 1]), 0.1, array([0., 0.]))
     """
 
+    __metadata_request__fit: ClassVar = REQUESTED
+
     def __init__(
         self,
         alphas: ArrayLike = ALPHAS,
@@ -85,13 +95,17 @@ class KernelRidgeClassifierCV(KernelClassifier):
         *,
         bias: str | None = "free",
         criterion: str = "error",
+        class_weight: Any = None,
     ):
         self.alphas = alphas
         self.kernel = kernel
         self.bias = bias
         self.criterion = criterion
+        self.class_weight = class_weight
 
-    def fit(self, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Choose the penalty and find the coefficients.
 
         Parameters
@@ -103,6 +117,8 @@ class KernelRidgeClassifierCV(KernelClassifier):
         groups : array-like of shape (n,), optional
             All objects of a group (a speaker, a family) are left out together. By
             default each object is its own group.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the objects, not negative.
 
         Returns
         -------
@@ -115,23 +131,26 @@ class KernelRidgeClassifierCV(KernelClassifier):
             check_option(self.bias, ("free",), "bias", who)
         X, codes = self._check_training(X, y)
         members = _check_groups(groups, codes)
+        weights = check_weights(self.class_weight, self.classes_[codes], sample_weight, who)
         Y = targets(codes, len(self.classes_))
         linear, free = self._named("linear"), self.bias == "free"
         thin = linear and X.shape[1] < len(Y) - 1
         K = X if thin else self._within(X)
-        spectrum = feature_spectrum(dense(X), free) if thin else gram_spectrum(K, free, who)
+        roots = np.sqrt(np.maximum(weights, UNSEEN * weights.max()))
+        spectrum = feature_spectrum(dense(X), roots, free) if thin else gram_spectrum(K, roots, free, who)
         decisions = left_out(spectrum, Y, alphas, members, who)
-        self.cv_squared_ = ((decisions - Y) ** 2).mean(axis=(1, 2))
+        self.cv_squared_ = np.average(((decisions - Y) ** 2).mean(axis=2), axis=1, weights=weights)
         decisions = decisions[:, :, 0] if Y.shape[1] == 1 else decisions
-        self.cv_errors_ = np.array([np.mean(decide(values) != codes) for values in decisions])
+        self.cv_errors_ = np.array([np.average(decide(values) != codes, weights=weights) for values in decisions])
         first = self.cv_errors_ if self.criterion == "error" else self.cv_squared_
         best = int(np.lexsort((self.cv_squared_, first))[0])
         self.alpha_ = float(alphas[best])
         self.cv_decision_ = decisions[best]
+        self.calibrator_ = Calibrator().fit(self.cv_decision_, codes, weights)
         dual = coefficients(spectrum, Y, self.alpha_)
         self._keep(X, dual.T)
         fitted = X @ self.coef_.T if thin else K @ dual
-        self.intercept_ = (Y - fitted).mean(axis=0) * free
+        self.intercept_ = free * np.average(Y - fitted, axis=0, weights=weights)
         return self
 
     def _check_alphas(self) -> Floats:

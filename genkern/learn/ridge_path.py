@@ -5,7 +5,9 @@ With :math:`K = V\,\mathrm{diag}(w)\,V^T` on the space orthogonal to the constan
 .. math:: P = V\,\mathrm{diag}\Big(\frac{1}{w + \alpha}\Big) V^T, \qquad a = P y, \qquad f = K a + b = y - \alpha a
 
 and the residuals of a fit without the objects of a group G, bias included, are :math:`P_{GG}^{-1} a_G`: the
-:math:`a_i / P_{ii}` of leave-one-out. One eigendecomposition is enough for all penalties, groups and targets.
+:math:`a_i / P_{ii}` of leave-one-out. One eigendecomposition is enough for all penalties, groups and targets. With
+weights W of the objects all this holds of :math:`W^{1/2} K W^{1/2}`, :math:`W^{1/2} y` and, for the constants,
+:math:`W^{1/2} 1`.
 
 References
 ----------
@@ -31,29 +33,38 @@ REMEDY = "Choose a kernel that is positive semi-definite, or take the kernel val
 class Eigensystem(NamedTuple):
     """Orthonormal vectors (n, m), their eigenvalues (m,), whether constants are taken out, and nothing is left over.
 
-    ``size`` is that of the numbers whose rounding the eigenvalues have.
+    ``roots`` are those of the weights, ``size`` is that of the numbers whose rounding the eigenvalues have.
     """
 
     vectors: Floats
     values: Floats
     centred: bool
     complete: bool
+    roots: Floats
     size: float = 0.0
 
+    @property
+    def constant(self) -> Floats:
+        """The weighted constants (n,), of unit length; zero if they are not taken out."""
+        return self.centred * self.roots / np.linalg.norm(self.roots)
+
     def project(self, Y: Floats) -> Floats:
-        """Return targets (n, k), centred if constants are taken out."""
-        return Y - Y.mean(axis=0) if self.centred else Y
+        """Return weighted targets (n, k), centred if constants are taken out."""
+        target = self.roots[:, None] * Y
+        return target - np.outer(self.constant, self.constant @ target)
 
 
-def gram_spectrum(K: Floats, centred: bool, who: str) -> Eigensystem:
+def gram_spectrum(K: Floats, roots: Floats, centred: bool, who: str) -> Eigensystem:
     """Return the eigenvectors of a positive semi-definite K (n, n), orthogonal to the constants if centred.
 
-    A reflection that takes the constant vector to the first axis leaves a matrix of one row and column less, so that
-    the eigenvectors are orthogonal to the constants to the last digit.
+    ``roots`` (n,) are those of the weights of objects. A reflection that takes the constant vector to the first axis
+    leaves a matrix of one row and column less, so that the eigenvectors are orthogonal to the constants to the last
+    digit.
     """
+    K = K if (roots == 1.0).all() else K * roots * roots[:, None]
     n, largest = len(K), np.abs(K).max()
     if centred:
-        mirror = np.full(n, -1.0 / np.sqrt(n))
+        mirror = -roots / np.linalg.norm(roots)
         mirror[0] += 1.0
         mirror *= np.sqrt(2.0) / np.linalg.norm(mirror)
         image = K @ mirror
@@ -66,19 +77,20 @@ def gram_spectrum(K: Floats, centred: bool, who: str) -> Eigensystem:
     if centred:
         vectors = np.vstack([np.zeros((1, n - 1)), vectors])
         vectors -= np.outer(mirror, mirror @ vectors)
-    return Eigensystem(vectors, np.maximum(values, 0.0), centred, True, size)
+    return Eigensystem(vectors, np.maximum(values, 0.0), centred, True, roots, size)
 
 
-def feature_spectrum(X: Floats, centred: bool) -> Eigensystem:
-    """Return the left singular vectors of features X (n, d), d < n, and the squares of their singular values."""
-    vectors, roots, _ = svd(X - X.mean(axis=0) if centred else X, full_matrices=False, check_finite=False)
-    return Eigensystem(vectors, roots**2, centred, False)
+def feature_spectrum(X: Floats, roots: Floats, centred: bool) -> Eigensystem:
+    """Return the left singular vectors of weighted features X (n, d), d < n, and the squares of singular values."""
+    rows = roots[:, None] * (X - np.average(X, axis=0, weights=roots**2) if centred else X)
+    vectors, values, _ = svd(rows, full_matrices=False, check_finite=False)
+    return Eigensystem(vectors, values**2, centred, False, roots)
 
 
 def coefficients(spectrum: Eigensystem, Y: Floats, alpha: float) -> Floats:
     """Return a, (n, k), for targets Y (n, k), up to what is orthogonal to the features."""
     inner = spectrum.vectors.T @ spectrum.project(Y)
-    return spectrum.vectors @ (inner / (spectrum.values + alpha)[:, None])
+    return spectrum.roots[:, None] * (spectrum.vectors @ (inner / (spectrum.values + alpha)[:, None]))
 
 
 def left_out(spectrum: Eigensystem, Y: Floats, alphas: Floats, groups: list[Ints] | None, who: str) -> Floats:
@@ -86,7 +98,8 @@ def left_out(spectrum: Eigensystem, Y: Floats, alphas: Floats, groups: list[Ints
 
     ``groups`` holds the objects of each group; None leaves out one object at a time.
     """
-    vectors, target = spectrum.vectors, spectrum.project(Y)
+    vectors, target, constant = spectrum.vectors, spectrum.project(Y), spectrum.constant
+    roots = spectrum.roots[:, None]
     inner = vectors.T @ target
     shrink = alphas[:, None] / (spectrum.values + alphas[:, None])  # of each vector, (n_alphas, m)
     residuals = np.stack([vectors @ (factor[:, None] * inner) for factor in shrink])
@@ -100,16 +113,16 @@ def left_out(spectrum: Eigensystem, Y: Floats, alphas: Floats, groups: list[Ints
         squares = vectors**2
         freedom = shrink @ squares.T  # of each residual: one minus the leverage
         if not spectrum.complete:
-            freedom += 1.0 - spectrum.centred / len(Y) - squares.sum(axis=1)
+            freedom += 1.0 - constant**2 - squares.sum(axis=1)
         low = np.flatnonzero(freedom.min(axis=1) <= floor)
         if len(low):
             raise _lost(alphas[low[0]], who)
-        return Y - residuals / freedom[:, :, None]
+        return Y - residuals / freedom[:, :, None] / roots
     predicted = np.empty_like(residuals)
     for rows in groups:
         own, rest = vectors[rows], np.zeros((1, 1))
         if not spectrum.complete:
-            rest = np.eye(len(rows)) - spectrum.centred / len(Y) - own @ own.T
+            rest = np.eye(len(rows)) - np.outer(constant[rows], constant[rows]) - own @ own.T
         for i, factor in enumerate(shrink):
             try:
                 root = cho_factor(rest + (own * factor) @ own.T, lower=True, check_finite=False)
@@ -117,7 +130,8 @@ def left_out(spectrum: Eigensystem, Y: Floats, alphas: Floats, groups: list[Ints
                 raise _lost(alphas[i], who) from None
             if root[0].diagonal().min() ** 2 <= floor:
                 raise _lost(alphas[i], who)
-            predicted[i, rows] = Y[rows] - cho_solve(root, residuals[i][rows], check_finite=False)
+            missed = cho_solve(root, residuals[i][rows], check_finite=False)
+            predicted[i, rows] = Y[rows] - missed / roots[rows]
     return predicted
 
 

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
-from sklearn.model_selection import check_cv
 from sklearn.svm import SVC
 
+from genkern.learn.calibration import Calibrated, Calibrator
 from genkern.learn.kernel_classifier import Ints, KernelClassifier, decide, targets
-from genkern.validation import Floats, check_array, check_number
+from genkern.learn.weights import REQUESTED, check_weights
+from genkern.preprocess.folds import make_folds
+from genkern.progress import divided
+from genkern.validation import Floats, check_array, check_number, parts_of_folds
 
 CS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 
-class KernelSVMClassifierCV(KernelClassifier):
+class KernelSVMClassifierCV(Calibrated, KernelClassifier):
     r"""One-vs-rest support vector machines, their C chosen by cross-validation on one Gram matrix.
 
-    .. math:: \min_{\alpha, b}\; C \sum_i \max(0, 1 - y_i f(x_i)) + \tfrac12 \alpha^T K \alpha, \quad
+    .. math:: \min_{\alpha, b}\; C \sum_i w_i \max(0, 1 - y_i f(x_i)) + \tfrac12 \alpha^T K \alpha, \quad
         f(x) = \sum_i \alpha_i k(x, x_i) + b
 
     for each class against the rest, each by scikit-learn's ``SVC``. That class by itself decides between each pair of
@@ -35,11 +38,14 @@ class KernelSVMClassifierCV(KernelClassifier):
         ``coef_`` is then available. A kernel such as ``RBF()``, or a function of two matrices that returns kernel
         values.
     cv : int, cross-validation generator or iterable, default=5
-        How objects are divided, as in ``GridSearchCV``; an int means so many stratified folds.
+        How objects are divided, as in ``GridSearchCV``; an int means so many stratified folds, which keep groups whole.
     tol : float, default=1e-3
         Tolerance of the solver.
     n_jobs : int, optional
         Number of threads; None means 1 unless in a joblib context, -1 all. Results do not depend on it.
+    class_weight : None, "balanced" or dict of label to weight, default=None
+        Weights of the classes, which multiply those of their objects: "balanced" gives all classes the same weight
+        together. An object of weight two counts as two objects, which are held out together.
 
     Attributes
     ----------
@@ -48,7 +54,9 @@ class KernelSVMClassifierCV(KernelClassifier):
     C_ : float
         The chosen C: the least of those with the fewest errors.
     cv_errors_ : ndarray of shape (n_Cs,)
-        Part of the held-out objects that is misclassified.
+        Part of the held-out objects, by weight, that is misclassified.
+    calibrator_ : Calibrator
+        What makes probabilities of decision values, fitted to those of held-out objects at the chosen C.
     dual_coef_ : ndarray of shape (1 or n_classes, n)
         The coefficients α, zero but for support vectors (not for the linear kernel).
     coef_ : ndarray or CSR matrix of shape (1 or n_classes, d)
@@ -78,6 +86,8 @@ class KernelSVMClassifierCV(KernelClassifier):
     (array([0, 1]), 1.0, array([0., 0.]))
     """
 
+    __metadata_request__fit: ClassVar = REQUESTED
+
     def __init__(
         self,
         Cs: ArrayLike = CS,
@@ -86,14 +96,18 @@ class KernelSVMClassifierCV(KernelClassifier):
         cv: Any = 5,
         tol: float = 1e-3,
         n_jobs: int | None = None,
+        class_weight: Any = None,
     ):
         self.Cs = Cs
         self.kernel = kernel
         self.cv = cv
         self.tol = tol
         self.n_jobs = n_jobs
+        self.class_weight = class_weight
 
-    def fit(self, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Choose C and find the coefficients.
 
         Parameters
@@ -103,7 +117,9 @@ class KernelSVMClassifierCV(KernelClassifier):
         y : array-like of shape (n,)
             Labels.
         groups : array-like of shape (n,), optional
-            Groups for a ``cv`` that uses them, such as ``GroupKFold()``.
+            Groups for a ``cv`` that uses them, such as an int or ``GroupKFold()``.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the objects, not negative.
 
         Returns
         -------
@@ -115,28 +131,34 @@ class KernelSVMClassifierCV(KernelClassifier):
             raise ValueError(f"The 'Cs' parameter of {who} must hold positive numbers. Got {self.Cs!r}.")
         tol = check_number(self.tol, "tol", who, exclusive=True)
         X, codes = self._check_training(X, y)
+        weights = check_weights(self.class_weight, self.classes_[codes], sample_weight, who)
         K, Y = self._within(X), targets(codes, len(self.classes_))
-        parts = list(check_cv(self.cv, codes, classifier=True).split(K, codes, groups))
-        wrong = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-            delayed(_count_errors)(K, Y, codes, C, tol, part) for C in Cs for part in parts
+        parts = parts_of_folds(make_folds(self.cv, codes, groups, who), codes, groups, who)
+        tested = np.concatenate([test for _, test in parts])
+        held = divided(_decide_held_out, len(Cs) * len(parts))
+        held_out = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
+            delayed(held)(K, Y, weights, C, tol, part) for C in Cs for part in parts
         )
-        tested = sum(len(test) for _, test in parts)
-        self.cv_errors_ = np.reshape(wrong, (len(Cs), len(parts))).sum(axis=1) / tested
-        self.C_ = float(Cs[np.lexsort((Cs, self.cv_errors_))[0]])
-        dual, self.intercept_ = _fit(K, Y, self.C_, tol)
+        decisions = [np.concatenate(held_out[i : i + len(parts)]) for i in range(0, len(held_out), len(parts))]
+        own, counts = codes[tested], weights[tested]
+        self.cv_errors_ = np.array([np.average(decide(values) != own, weights=counts) for values in decisions])
+        best = np.lexsort((Cs, self.cv_errors_))[0]
+        self.C_ = float(Cs[best])
+        self.calibrator_ = Calibrator().fit(decisions[best], own, counts)
+        dual, self.intercept_ = _fit(K, Y, weights, self.C_, tol)
         self._keep(X, dual)
         return self
 
 
-def _count_errors(K: Floats, Y: Floats, codes: Ints, C: float, tol: float, part: tuple[Ints, Ints]) -> int:
-    """Return the number of objects of the second part that machines trained on the first misclassify."""
+def _decide_held_out(K: Floats, Y: Floats, weights: Floats, C: float, tol: float, part: tuple[Ints, Ints]) -> Floats:
+    """Return the decision values (n,) or (n, k) about the second part by machines trained on the first."""
     train, test = part
-    dual, bias = _fit(K[np.ix_(train, train)], Y[train], C, tol)
+    dual, bias = _fit(K[np.ix_(train, train)], Y[train], weights[train], C, tol)
     values = K[np.ix_(test, train)] @ dual.T + bias
-    return int(np.sum(decide(values[:, 0] if values.shape[1] == 1 else values) != codes[test]))
+    return values[:, 0] if values.shape[1] == 1 else values
 
 
-def _fit(K: Floats, Y: Floats, C: float, tol: float) -> tuple[Floats, Floats]:
+def _fit(K: Floats, Y: Floats, weights: Floats, C: float, tol: float) -> tuple[Floats, Floats]:
     """Return coefficients (k, n) and biases (k,) of one machine per column of targets Y (n, k).
 
     A column of one sign only has the constant decision value -1 or 1.
@@ -144,7 +166,7 @@ def _fit(K: Floats, Y: Floats, C: float, tol: float) -> tuple[Floats, Floats]:
     dual, bias = np.zeros(Y.T.shape), Y[0].copy()
     for c, signs in enumerate(Y.T):
         if (signs != signs[0]).any():
-            machine = SVC(C=C, kernel="precomputed", tol=tol).fit(K, signs)
+            machine = SVC(C=C, kernel="precomputed", tol=tol).fit(K, signs, weights)
             dual[c, machine.support_] = machine.dual_coef_[0]
             bias[c] = machine.intercept_[0]
     return dual, bias

@@ -83,6 +83,12 @@ class Model(Value, ABC):
 
     # --- derived from these
 
+    def _facts(self) -> list[str]:
+        parts = [part for name in self._fields if isinstance(part := getattr(self, name), Value)]
+        sizes = [f"{' x '.join(map(str, self.state_sizes))} {'states' if self.has_steps else 'components'}"]
+        fact = " ".join(sizes * bool(self.state_sizes) + [f"over {part._kind()}" for part in parts[:1]])
+        return [fact] if fact else []
+
     def log_prob_grad(self, X: Any, coordinates: str = "softmax", n_jobs: int | None = None) -> Floats:
         r"""Return :math:`\nabla_\theta \log p(x)` of each object, shape (n_objects, p).
 
@@ -197,6 +203,21 @@ class Model(Value, ABC):
         for found in self.position_statistics(packed):
             yield 0, self.gradient(found, coordinates)
 
+    def position_log_probs(self, packed: Packed) -> Floats:
+        r"""Return :math:`\log p(x_t | x_0 \dots x_{t-1})` of the positions of one object, (T,).
+
+        Parameters
+        ----------
+        packed : Packed
+            One object, encoded for the model and possible under it.
+        """
+        return np.concatenate([found.log_prob for found in self.position_statistics(packed)])
+
+    @property
+    def opaque(self) -> bool:
+        """Whether it is known by calls alone: its information has no closed form, its objects have no positions."""
+        return False
+
     # --- hidden variables: none by default
 
     @property
@@ -260,6 +281,12 @@ class Model(Value, ABC):
     def _require_single(self, what: str) -> None:
         if self.shape:
             raise ValueError(f"{type(self).__name__}.{what} needs one model. Got a stack of {self.shape}: index it.")
+
+
+def adapt_hint(thing: Any) -> str:
+    """Return what to do with an object that is no model but like one: it has a likelihood, or draws; else nothing."""
+    alike = any(callable(getattr(thing, name, None)) for name in ("log_prob", "score_samples", "log_probability"))
+    return " genkern.adapt(model) makes a model of an object with log_prob and sample." if alike else ""
 
 
 def draws_in(model: Any, length: int, who: str) -> int:

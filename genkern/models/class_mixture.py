@@ -11,7 +11,7 @@ from scipy.special import logsumexp, softmax
 
 from genkern.data.objects import Packed
 from genkern.models import simplex
-from genkern.models.base import Model, Statistics, joined
+from genkern.models.base import Model, Statistics, adapt_hint, joined
 from genkern.models.information import InformationBlocks
 from genkern.validation import Floats, check_int, check_probabilities
 
@@ -67,7 +67,8 @@ class ClassMixture(Model):
             raise TypeError("ClassMixture: 'models' must be a dict with one model per label.")
         for label, model in models.items():
             if not isinstance(model, Model) or model.shape:
-                raise TypeError(f"ClassMixture: the entry of label {label!r} must be one model. Got {model!r:.80}.")
+                told = f"{model!r:.80}.{adapt_hint(model)}"
+                raise TypeError(f"ClassMixture: the entry of label {label!r} must be one model. Got {told}")
         count = len(models)
         shares = np.full(count, 1.0 / count) if priors is None else priors
         alphas = check_probabilities(shares, "priors", "ClassMixture", shape=(count,))
@@ -90,6 +91,11 @@ class ClassMixture(Model):
     def shape(self) -> tuple[int, ...]:
         """The batch: always one model."""
         return ()
+
+    @property
+    def opaque(self) -> bool:
+        """Whether the model of a class is known by calls alone."""
+        return any(model.opaque for model in self.models)
 
     def pack(self, X: Any) -> Packed:
         """Encode raw objects as the first class model does."""
@@ -232,6 +238,22 @@ class ClassMixture(Model):
             if part is not None:
                 path[:, c] = np.log(self.priors[c]) + np.cumsum(np.insert(part.log_prob, 0, 0.0))
         return path, parts
+
+    def path(self, packed: Packed) -> Floats:
+        """Return the joint log-probabilities (T + 1, n_classes) of ``follow``, without statistics.
+
+        Parameters
+        ----------
+        packed : Packed
+            One object.
+        """
+        alive = np.isfinite(self.joint_log_prob(packed)[0])
+        refuse_impossible(np.where(alive, 0.0, -np.inf)[None], self.labels, "ClassMixture")
+        logs = {c: self.models[c].position_log_probs(packed) for c in np.flatnonzero(alive)}
+        path = np.full((len(next(iter(logs.values()))) + 1, len(alive)), -np.inf)
+        for c, each in logs.items():
+            path[:, c] = np.log(self.priors[c]) + np.cumsum(np.insert(each, 0, 0.0))
+        return path
 
     def position_statistics(self, packed: Packed) -> Iterator[Statistics]:
         """Yield the statistics of the positions of one object, with the change of the label posterior by each."""

@@ -94,6 +94,13 @@ class Leaf(Model):
         a = len(self)
         return EmittingChain(rebatch(self, (a, 1)), np.ones((a, 1)), np.ones((a, 1, 1)), None)
 
+    # --- derived: its description
+
+    def _facts(self) -> list[str]:
+        width = getattr(self, self._fields[0]).shape[len(self.shape) :][-1:]
+        what = "symbol" if hasattr(self, "alphabet") or self.counts_symbols else "channel"
+        return super()._facts() or [f"{n} {what}{'s' * (n != 1)}" for n in width]
+
     # --- derived: emissions of an HMM
 
     def evidence(self, packed: Packed) -> core.Evidence:

@@ -9,13 +9,15 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from genkern.data.describe import Described, Rows, numbers
 from genkern.data.digests import make_key
 from genkern.data.serialize import register
 
+FEW, LINE = 9, 160  # numbers of an array, and letters in all, of a value in a line
 MENDED = 1e-6  # relative error that constructors correct in their arguments (sums to one, symmetry)
 
 
-class Value:
+class Value(Described):
     """Read-only arrays with other fields, or a stack of such values.
 
     A subclass lists the names of its constructor's arguments in ``_fields`` and passes their checked values to
@@ -104,8 +106,27 @@ class Value:
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        parts = [f"{name}={_brief(getattr(self, name))}" for name in self._fields]
-        return f"{type(self).__name__}({', '.join(part for part in parts if not part.endswith('=None'))})"
+        full, short = (self._in_a_line(few) for few in (FEW, 0))
+        return full if len(full) <= LINE else short
+
+    def _in_a_line(self, few: int) -> str:
+        """Return class and fields, arrays of up to so many numbers by these, others by their shapes."""
+        values = {name: value for name in self._fields if (value := getattr(self, name)) is not None}
+        return f"{type(self).__name__}({', '.join(f'{name}={_brief(value, few)}' for name, value in values.items())})"
+
+    def _heading(self) -> str:
+        return f"{self._kind()}{f', a stack of {self.shape}' if self.shape else ''}"
+
+    def _kind(self) -> str:
+        """Return what it is, or each of its stack: the class, sizes and what it is made of."""
+        return f"{type(self).__name__}({', '.join(self._facts())})" if self._facts() else type(self).__name__
+
+    def _facts(self) -> list[str]:
+        """Return its sizes, and what it is made of."""
+        return []
+
+    def _details(self) -> Rows:
+        return [row for name in self._fields if (row := (name, _shown(getattr(self, name))))[1] is not None]
 
     def __len__(self) -> int:
         if not self.shape:
@@ -237,7 +258,20 @@ def _stacked(values: list[Any], name: str, shared: bool) -> Any:
     return first
 
 
-def _brief(value: Any) -> str:
+def _brief(value: Any, few: int) -> str:
+    """Return a field in a line."""
     if type(value) is tuple:
-        return f"({', '.join(map(_brief, value))}{',' * (len(value) == 1)})"
-    return str(value.shape) if isinstance(value, np.ndarray) else repr(value)
+        return f"({', '.join(_brief(item, few) for item in value)}{',' * (len(value) == 1)})"
+    if isinstance(value, Value) and type(value).__repr__ is Value.__repr__:
+        return value._in_a_line(few)
+    small = isinstance(value, np.ndarray) and value.dtype != object and value.size <= few
+    return numbers(value) if small else str(value.shape) if isinstance(value, np.ndarray) else repr(value)
+
+
+def _shown(value: Any) -> Any:
+    """Return a field as a description takes it."""
+    if isinstance(value, Value):
+        return [("of", value._kind()), *value._details()]
+    if type(value) is tuple and any(isinstance(item, Value | np.ndarray) for item in value):
+        return [(str(place), _shown(item)) for place, item in enumerate(value)]
+    return value if isinstance(value, np.ndarray) or value is None else repr(value)

@@ -26,7 +26,7 @@ PROPERTIES = {
 }
 
 
-class Channels(Transformer):
+class Channels(Transformer, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     r"""Series of numbers in place of symbols, by a table with one row per symbol.
 
     .. math:: x_t \mapsto \frac{1}{|M(x_t)|} \sum_{s \in M(x_t)} \mathrm{table}_s

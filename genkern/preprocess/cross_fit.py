@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.pipeline import FeatureUnion
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
@@ -24,10 +23,12 @@ from genkern.data.objects import (
     remember_part,
     remember_width,
 )
-from genkern.data.transformer import Transformer
+from genkern.data.transformer import Transformer, effort
 from genkern.features.class_models import check_labels
 from genkern.features.model_log_odds import ModelLogOdds
-from genkern.validation import check_int, one_warning_each
+from genkern.preprocess.folds import make_folds
+from genkern.progress import each, taken
+from genkern.validation import one_warning_each, parts_of_folds
 
 Ints = NDArray[np.int64]
 NEW = -1  # the fold of objects that are no training objects
@@ -50,7 +51,8 @@ class CrossFit(Transformer):
         ``TopScore(...)``, ``FisherScore(..., per_class=True)``, ``LogOddsWeights()``, or a pipeline of transformers.
     cv : int, cross-validation generator or iterable of (train, test), default=5
         How objects are divided into folds, as in ``GridSearchCV``; every object must be in one test part. An int means
-        so many stratified folds, of which no two have objects of the same group if there are groups.
+        so many stratified folds. If there are groups, no two of stratified folds (an int or ``StratifiedKFold``) have
+        objects of the same one.
 
     Attributes
     ----------
@@ -94,6 +96,7 @@ class CrossFit(Transformer):
     """
 
     _fitted = "_count"
+    __metadata_request__fit: ClassVar = {"groups": True}
 
     def __init__(self, embedding: Any, cv: Any = 5):
         self.embedding = embedding
@@ -128,9 +131,11 @@ class CrossFit(Transformer):
         for content, fold in zip(contents, self._split(labels, groups).tolist()):
             self._fold_of.setdefault(content, fold)
         self.folds_ = np.array([self._fold_of[content] for content in contents])
-        embedding = _with_alphabets(clone(self.embedding), X)
-        self.embedding_ = clone(embedding).fit(X, labels)
-        self.fold_embeddings_ = [self._fit_without(fold, embedding, X, labels) for fold in range(self.folds_.max() + 1)]
+        embedding, count = _with_alphabets(clone(self.embedding), X), int(self.folds_.max()) + 1
+        with taken(self._effort(), "CrossFit"):
+            self.embedding_, *self.fold_embeddings_ = [
+                self._fit_without(fold, embedding, X, labels) for fold in each(range(NEW, count))
+            ]
         self._check_features(X)
         return self
 
@@ -179,14 +184,12 @@ class CrossFit(Transformer):
 
     def _split(self, labels: NDArray[Any], groups: ArrayLike | None) -> Ints:
         """Return the fold (n,) of each object."""
-        if isinstance(self.cv, int) and groups is not None:
-            splitter: Any = StratifiedGroupKFold(check_int(self.cv, "cv", "CrossFit", 2))
-        else:
-            splitter = check_cv(self.cv, labels, classifier=True)
-        return fold_numbers(splitter, labels, groups, "CrossFit")
+        return fold_numbers(make_folds(self.cv, labels, groups, "CrossFit"), labels, groups, "CrossFit")
 
     def _fit_without(self, fold: int, embedding: Any, X: Any, labels: NDArray[Any]) -> Any:
-        """Return the embedding fitted without a fold."""
+        """Return the embedding fitted without a fold, or, for ``NEW``, to all objects."""
+        if fold == NEW:
+            return clone(embedding).fit(X, labels)
         rows = np.flatnonzero(self.folds_ != fold)
         lost = np.setdiff1d(self.classes_, labels[rows])
         if len(lost):
@@ -230,6 +233,10 @@ class CrossFit(Transformer):
     def _needs_labels(self) -> bool:
         return True
 
+    def _effort(self) -> float:
+        folds = self.cv if isinstance(self.cv, int) else getattr(self.cv, "n_splits", 5)
+        return (folds + 1) * max(effort(self.embedding), 1.0)
+
 
 def _with_alphabets(embedding: Any, X: Any) -> Any:
     """Return an embedding whose class models, if it is (a union of) log-odds, have the alphabet of all objects."""
@@ -245,7 +252,7 @@ def fold_numbers(splitter: Any, labels: NDArray[Any], groups: Any, who: str) -> 
     """Return the fold (n,) of each object, raising unless each is in one test part."""
     count = len(labels)
     folds, times = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    for fold, (_, test) in enumerate(splitter.split(np.zeros(count), labels, groups)):
+    for fold, (_, test) in enumerate(parts_of_folds(splitter, labels, groups, who)):
         folds[test] = fold
         times[test] += 1
     wrong = np.flatnonzero(times != 1)

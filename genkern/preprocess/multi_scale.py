@@ -6,13 +6,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from genkern.data.objects import Packed, handed_on, pack_series
 from genkern.data.transformer import Transformer
 from genkern.preprocess.windows import Windows
+from genkern.progress import divided
 from genkern.validation import Floats, carried, check_int, made_once, one_warning_each
 
 WIDTHS = (1, 3, 5, 9, 17, 33, 65, 129)
@@ -80,6 +81,8 @@ class MultiScale(Transformer):
         self.stride = stride
         self.n_jobs = n_jobs
 
+    _work = 30.0
+
     @one_warning_each()
     def _fit(self, X: Any, y: Any) -> Floats:
         packed = pack_series(X, "MultiScale")
@@ -126,7 +129,10 @@ class MultiScale(Transformer):
         """Return the result of the work on every part."""
         first, *others = parts.values()
         # The first is run alone, since threads must not load or compile code at the same time.
+        work = divided(work, len(parts))
         block = work(first, *given)
+        if effective_n_jobs(self.n_jobs) == 1:
+            return [block, *(work(part, *given) for part in others)]
         tasks = (delayed(carried(work))(part, *given) for part in others)
         return [block, *Parallel(n_jobs=self.n_jobs, require="sharedmem")(tasks)]
 
@@ -145,4 +151,6 @@ def _fit_transform(part: Pipeline, series: Any, y: Any) -> Floats:
 
 def _transform(part: Pipeline, series: Any) -> Floats:
     """Return the features (n, p) of a pipeline."""
-    return np.asarray(part.transform(series), np.float64)
+    for _, step in part.steps:  # as the pipeline would, without asking for the tags of all
+        series = step.transform(series)
+    return np.asarray(series, np.float64)

@@ -17,7 +17,7 @@ GROUPINGS = {  # of amino acids; for sources see Recode
 }
 
 
-class Recode(Transformer):
+class Recode(Transformer, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Write the first symbol of its group in place of every symbol.
 
     Words of a reduced alphabet are fewer, so that longer ones can be counted, and differ only where the difference

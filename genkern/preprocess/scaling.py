@@ -13,7 +13,7 @@ from genkern.validation import Floats
 CONSTANT = 1e-12  # relative spread below which a channel is constant up to rounding
 
 
-class ScaleSeries(Transformer):
+class ScaleSeries(Transformer, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     r"""Scale the channels of series so that observations deviate from their mean by one, in the root mean square.
 
     .. math:: x_{tc} \mapsto x_{tc}\, / \, (\sigma_c \sqrt d)
@@ -60,7 +60,7 @@ class ScaleSeries(Transformer):
         return ["symbol"] if self.scale_ is None else _names(len(self.scale_), given)
 
 
-class CentreSeries(Transformer):
+class CentreSeries(Transformer, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     r"""Subtract from every series its own mean.
 
     .. math:: x_{tc} \mapsto x_{tc} - \frac1T \sum_s x_{sc}

@@ -12,7 +12,7 @@ from genkern.data.transformer import Transformer
 from genkern.validation import Floats, check_bool, check_int
 
 
-class Turns(Transformer):
+class Turns(Transformer, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     r"""Describe by how much the direction of a path in the plane changes from each position to a later one.
 
     .. math:: s_t = \frac1w \sum_{|j| \le h} z_{t+j}, \qquad u_t = s_{t + l}\, \bar s_t, \qquad w = 2h + 1

@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 
 from genkern.data.representations import Representations
 from genkern.data.transformer import Transformer
+from genkern.progress import divided
 from genkern.validation import carried, one_warning_each
 
 RAW = "passthrough"  # scikit-learn's word for unchanged objects
@@ -115,7 +116,9 @@ class Views(Transformer, _BaseComposition):
     def _run(self, method: str, X: Any, *y: Any) -> dict[str, Any]:
         """Return the results of a method of each embedding, and the objects themselves for "passthrough"."""
         chosen = {name: embedding for name, embedding in self.embeddings_.items() if embedding != RAW}
-        tasks = (delayed(carried(getattr(embedding, method)))(X, *y) for embedding in chosen.values())
+        tasks = (
+            delayed(carried(divided(getattr(embedding, method), len(chosen))))(X, *y) for embedding in chosen.values()
+        )
         done = dict(zip(chosen, Parallel(n_jobs=self.n_jobs, require="sharedmem")(tasks)))
         return {name: done.get(name, X) for name in self.embeddings_}
 

@@ -16,6 +16,7 @@ from genkern.recipes.series import contours, series
 from genkern.recipes.svm import fisher_svm, meanmap_svm, product_svm, spectrum_svm
 from genkern.recipes.symbols import symbols
 from genkern.recipes.text import text
+from genkern.validation import unknown_name
 
 __all__ = [
     "AutoClassifier",
@@ -32,3 +33,8 @@ __all__ = [
     "symbols",
     "text",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Say which recipes there are where one is not known."""
+    raise unknown_name(name, __name__, __all__)

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import StandardScaler
 
 from genkern.features.model_log_odds import ModelLogOdds
 from genkern.features.positional import PositionalSpectrum, RegionSpectrum
+from genkern.learn.calibrated import CalibratedSearchCV
 from genkern.models.markov.estimator import PositionalChainEstimator
 from genkern.preprocess.cross_fit import CrossFit
 from genkern.preprocess.maps import PowerMap
-from genkern.recipes.recipe import Recipe
+from genkern.recipes.recipe import Alike, Recipe
 
 CS = (0.003, 0.005, 0.01, 0.02, 0.03, 0.1)
 BACKOFF = 30.0  # counts from which a context has more weight than the shorter one
@@ -33,6 +32,7 @@ def aligned_symbols(
     cv: Any = 5,
     n_jobs: int | None = None,
     unknown: str | None = None,
+    class_weight: Any = None,
 ) -> Pipeline:
     """Return a logistic regression on words of aligned sequences, by position and by region, and on log-odds of models.
 
@@ -61,6 +61,8 @@ def aligned_symbols(
     unknown : {"missing", "error"}, optional
         Symbols outside the alphabet are treated as missing, with a warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
+    class_weight : None, "balanced" or dict of label to weight, default=None
+        Weights of the losses of the classes' objects; "balanced" gives all classes the same weight together.
 
     Returns
     -------
@@ -93,9 +95,9 @@ def aligned_symbols(
     if orders:
         odds = [(f"order{k}", ModelLogOdds(_chain(k, alphabet, unknown))) for k in orders]
         crossed = CrossFit(FeatureUnion(odds), cv)
-        parts.append(("odds", Pipeline([("cross", crossed), ("scale", StandardScaler())])))
+        parts.append(("odds", Pipeline([("cross", crossed), ("scale", Alike())])))
     learner = LogisticRegression(solver="newton-cg", tol=TOLERANCE)
-    search = GridSearchCV(learner, {"C": list(Cs)}, cv=cv, n_jobs=n_jobs)
+    search = CalibratedSearchCV(learner, {"C": list(Cs)}, cv=cv, n_jobs=n_jobs, class_weight=class_weight)
     return Recipe([("features", FeatureUnion(parts)), ("search", search)])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,11 +17,12 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from genkern.data.flatten import flatten_symbols
 from genkern.data.kinds import KINDS, detect_kind
 from genkern.data.objects import Packed, check_objects
-from genkern.evaluation.fitting import members
 from genkern.features.class_models import check_labels
 from genkern.learn.calibration import Calibrator, expected_calibration_error
 from genkern.learn.kernel_classifier import decide
 from genkern.preprocess.cross_fit import fold_numbers
+from genkern.preprocess.folds import members
+from genkern.progress import portion
 from genkern.recipes import race
 from genkern.recipes.candidates import candidates as candidates_of
 from genkern.recipes.text import check_documents
@@ -95,8 +96,11 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
     kept, with a warning. Ctrl-C keeps the model of the first fold of the best so far at once; before any fold is
     finished it ends the fit as usual.
 
-    **Groups.** Folds keep groups whole. So does a recipe's own choice of a penalty, but the out-of-fold log-odds of
-    ``aligned_symbols`` and ``symbols`` are made within the training part without regard to them.
+    **Groups.** Folds keep groups whole, and so does all that a recipe chooses or leaves out by itself, unless a class
+    has one group only in a training part.
+
+    **Probabilities** are calibrated on ``cv_decision_``, whose fits have not even seen the objects when their features
+    were learnt; the calibration that the recipes bring along plays no part.
 
     **Errors** in ``results_`` are honest for each candidate, but the least of several flatters the chosen one a little:
     for an error to report, cross-validate the ``AutoClassifier`` itself.
@@ -110,6 +114,8 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
     >>> auto.kind_, auto.predict(["bababa", "bbaa"]), auto.predict_proba(["bababa"]).sum()
     ('symbols', array([0, 1]), np.float64(1.0))
     """
+
+    __metadata_request__fit: ClassVar = {"groups": True}
 
     def __init__(
         self,
@@ -166,7 +172,8 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         seed = self._seed()
         owners = None if groups is None else column_or_1d(groups)
         folds = self._folds(labels, codes, owners, seed)
-        best = runs.run(self._candidates(X, seed), race.Task(X, labels, codes, owners, folds))
+        with portion(0.9):  # the rest is for the fit to all objects
+            best = runs.run(self._candidates(X, seed), race.Task(X, labels, codes, owners, folds))
         self.results_ = [entry.result() for entry in runs.entries]
         self.best_name_ = best.name
         self._calibrate(best, codes, folds)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC
 
 from genkern.data.alphabets import Alphabet, as_alphabet, infer_flat
 from genkern.data.flatten import Flat, flatten_symbols
@@ -18,6 +17,7 @@ from genkern.features.fit_each import FitEach
 from genkern.kernels import ProbabilityProduct
 from genkern.kernels.gram import Gram
 from genkern.learn import PlugInClassifier
+from genkern.learn.calibrated import CalibratedOneVsRest
 from genkern.models.families.categorical import CategoricalEstimator
 from genkern.models.families.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm.estimator import HMMEstimator
@@ -29,7 +29,7 @@ from genkern.recipes.aligned import BACKOFF, aligned_symbols
 from genkern.recipes.points import points
 from genkern.recipes.recipe import Recipe
 from genkern.recipes.series import STEPS, contours, series
-from genkern.recipes.svm import ITERATIONS, fisher_svm, spectrum_svm
+from genkern.recipes.svm import fisher_svm, linear_svm, spectrum_svm
 from genkern.recipes.symbols import symbols
 from genkern.recipes.text import WordCounts, text
 from genkern.validation import check_option
@@ -143,7 +143,7 @@ def _of_points(shared: dict[str, Any]) -> dict[str, Any]:
     mixture = MixtureEstimator(4, GaussianEstimator(min_covar=1e-2), **limits)
     each = FitEach(GaussianEstimator("full", min_covar=0.1), n_jobs=shared["n_jobs"])
     kernel = Gram(ProbabilityProduct(0.5).normalized(), n_jobs=shared["n_jobs"])
-    svm = OneVsRestClassifier(SVC(kernel="precomputed", C=10.0))
+    svm = CalibratedOneVsRest(SVC(kernel="precomputed", C=10.0))
     return {
         "plug_in": Recipe([("scale", ScaleSeries()), ("classifier", PlugInClassifier(mixture))]),
         "product_svm": Recipe([("scale", ScaleSeries()), ("models", each), ("gram", kernel), ("svm", svm)]),
@@ -153,5 +153,5 @@ def _of_points(shared: dict[str, Any]) -> dict[str, Any]:
 
 def _words_svm(random_state: Any) -> Pipeline:
     """Return a linear SVM on roots of counts of words, of unit length: the Bhattacharyya kernel of documents."""
-    svm = LinearSVC(random_state=random_state, max_iter=ITERATIONS)
+    svm = linear_svm(1.0, random_state, None)
     return Recipe([("counts", WordCounts()), ("root", PowerMap(0.5)), ("norm", Normalizer()), ("svm", svm)])

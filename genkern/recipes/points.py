@@ -16,7 +16,9 @@ from genkern.recipes.recipe import Recipe
 from genkern.recipes.series import BLOCKS, STEPS
 
 
-def points(n_components: int = 32, *, random_state: Any = 0, n_jobs: int | None = None) -> Pipeline:
+def points(
+    n_components: int = 32, *, random_state: Any = 0, n_jobs: int | None = None, class_weight: Any = None
+) -> Pipeline:
     """Return a ridge classifier on Fisher vectors of sets of points, whose order does not matter.
 
     Points of all sets are modelled without labels by a Gaussian mixture; scores of means and variances and expected
@@ -30,12 +32,14 @@ def points(n_components: int = 32, *, random_state: Any = 0, n_jobs: int | None 
         Seed of the mixture.
     n_jobs : int, optional
         Threads.
+    class_weight : None, "balanced" or dict of label to weight, default=None
+        Weights of the losses of the classes' objects; "balanced" gives all classes the same weight together.
 
     Returns
     -------
     pipeline : Pipeline
-        Steps "scale", "vectors", "ridge". Where sets come in groups, choose the penalty by leaving out whole groups:
-        ``fit(X, y, ridge__groups=groups)``.
+        Steps "scale", "vectors", "ridge". Where sets come in groups, the penalty is chosen by leaving out whole groups:
+        ``fit(X, y, groups=groups)``.
 
     References
     ----------
@@ -54,5 +58,5 @@ def points(n_components: int = 32, *, random_state: Any = 0, n_jobs: int | None 
     gaussian = GaussianEstimator(min_covar=1e-2)
     mixture = MixtureEstimator(n_components, gaussian, max_iter=STEPS, tol=0, random_state=random_state)
     vectors = FisherScore(mixture, "diagonal", length_norm="length", blocks=BLOCKS, n_jobs=n_jobs)
-    ridge = KernelRidgeClassifierCV(kernel="linear")
+    ridge = KernelRidgeClassifierCV(kernel="linear", class_weight=class_weight)
     return Recipe([("scale", ScaleSeries()), ("vectors", BlockNormalizer(vectors)), ("ridge", ridge)])

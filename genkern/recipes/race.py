@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 from genkern.evaluation.fitting import fit_grouped
 from genkern.learn.kernel_classifier import decide
 from genkern.preprocess.cross_fit import take
-from genkern.progress import report
+from genkern.progress import each, report
 from genkern.validation import Floats
 
 Ints = NDArray[np.int64]
@@ -147,7 +147,7 @@ class Race:
         self.task = task
         self.entries = [Entry(name, estimator) for name, estimator in candidates.items()]
         try:
-            for number, entry in enumerate(self.entries):
+            for number, entry in enumerate(each(self.entries)):
                 self._try(entry)
                 self._tell(entry, len(self.entries) - number - 1)
         except KeyboardInterrupt:
@@ -175,7 +175,7 @@ class Race:
         """Run the folds of a candidate while there is time for the next one and for the refit."""
         entry.status = "running"
         try:
-            for fold in range(self.task.n_folds):
+            for fold in each(range(self.task.n_folds)):
                 if not self._affordable(entry):
                     entry.status = "stopped: budget"
                     return

@@ -31,6 +31,7 @@ def series(
     circular: bool = False,
     random_state: Any = 0,
     n_jobs: int | None = None,
+    class_weight: Any = None,
 ) -> Pipeline:
     """Return a ridge classifier on Fisher vectors of the windows of series.
 
@@ -52,12 +53,14 @@ def series(
         Seed of the models.
     n_jobs : int, optional
         Threads.
+    class_weight : None, "balanced" or dict of label to weight, default=None
+        Weights of the losses of the classes' objects; "balanced" gives all classes the same weight together.
 
     Returns
     -------
     pipeline : Pipeline
-        Steps "scores", "ridge". Where objects come in groups (speakers, patients), choose the penalty by leaving out
-        whole groups: ``fit(X, y, ridge__groups=groups)``.
+        Steps "scores", "ridge". Where objects come in groups (speakers, patients), the penalty is chosen by leaving out
+        whole groups: ``fit(X, y, groups=groups)``.
 
     Notes
     -----
@@ -94,7 +97,8 @@ def series(
     scores = _scores(n_components, n_states, circular, random_state, n_jobs)
     centred = Pipeline([("centre", CentreSeries()), ("scores", clone(scores))])
     both = FeatureUnion([*scores.transformer_list, ("centred", centred)], transformer_weights={"centred": CENTRED**0.5})
-    return Recipe([("scores", both), ("ridge", KernelRidgeClassifierCV(kernel="linear"))])
+    ridge = KernelRidgeClassifierCV(kernel="linear", class_weight=class_weight)
+    return Recipe([("scores", both), ("ridge", ridge)])
 
 
 def contours(
@@ -105,6 +109,7 @@ def contours(
     random_state: Any = 0,
     n_jobs: int | None = None,
     unknown: str | None = None,
+    class_weight: Any = None,
 ) -> Pipeline:
     """Return a ridge classifier on Fisher vectors of closed contours, given as chain codes.
 
@@ -120,6 +125,8 @@ def contours(
         As in ``series``.
     unknown : {"missing", "error"}, optional
         Other codes are treated as missing, of no direction, with a warning, or are an error, which is the default.
+    class_weight : None, "balanced" or dict of label to weight, default=None
+        Weights of the losses of the classes' objects; "balanced" gives all classes the same weight together.
 
     Returns
     -------
@@ -155,7 +162,7 @@ def contours(
         [
             ("channels", Channels("angles", alphabet, unknown)),
             ("scores", FeatureUnion([("directions", scores), ("turns", turns)])),
-            ("ridge", KernelRidgeClassifierCV(kernel="linear")),
+            ("ridge", KernelRidgeClassifierCV(kernel="linear", class_weight=class_weight)),
         ]
     )
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC
 
 from genkern.data.store import Store
 from genkern.features.fisher import FisherScore
@@ -15,6 +14,7 @@ from genkern.features.fit_each import FitEach
 from genkern.features.spectrum import Spectrum
 from genkern.kernels import Kernel, MeanMap, ProbabilityProduct
 from genkern.kernels.gram import Gram
+from genkern.learn.calibrated import CalibratedLinearSVC, CalibratedOneVsRest
 from genkern.models.hmm.estimator import HMMEstimator
 from genkern.preprocess.maps import PowerMap
 from genkern.preprocess.scaling import ScaleSeries
@@ -33,6 +33,7 @@ def fisher_svm(
     C: float = 1.0,
     random_state: Any = 0,
     n_jobs: int | None = None,
+    class_weight: Any = None,
 ) -> Pipeline:
     """Return a linear SVM on Fisher scores of one hidden Markov model of all objects.
 
@@ -52,6 +53,8 @@ def fisher_svm(
         Seed of the model and the solver.
     n_jobs : int, optional
         Threads.
+    class_weight : None, "balanced" or dict of label to weight, default=None
+        Weights of the losses of the classes' objects; "balanced" gives all classes the same weight together.
 
     Returns
     -------
@@ -82,7 +85,7 @@ def fisher_svm(
             ("fisher", FisherScore(estimator, information, n_jobs=n_jobs)),
             ("root", PowerMap(0.5)),
             ("norm", Normalizer()),
-            ("svm", LinearSVC(C=C, random_state=random_state, max_iter=ITERATIONS)),
+            ("svm", linear_svm(C, random_state, class_weight)),
         ]
     )
 
@@ -97,6 +100,7 @@ def product_svm(
     store: Store | None = None,
     random_state: Any = 0,
     n_jobs: int | None = None,
+    class_weight: Any = None,
 ) -> Pipeline:
     """Return an SVM on probability product kernels between hidden Markov models, one per object.
 
@@ -121,6 +125,8 @@ def product_svm(
         Seed of the models.
     n_jobs : int, optional
         Threads.
+    class_weight : None, "balanced" or dict of label to weight, default=None
+        Weights of the losses of the classes' objects; "balanced" gives all classes the same weight together.
 
     Returns
     -------
@@ -141,7 +147,7 @@ def product_svm(
     array([0, 1])
     """
     estimator = _hmm(n_states, emission, 0.15, random_state, n_jobs)
-    return _models_svm(estimator, ProbabilityProduct(rho, length), C, store, n_jobs)
+    return _models_svm(estimator, ProbabilityProduct(rho, length), C, store, n_jobs, class_weight)
 
 
 def meanmap_svm(
@@ -154,6 +160,7 @@ def meanmap_svm(
     store: Store | None = None,
     random_state: Any = 0,
     n_jobs: int | None = None,
+    class_weight: Any = None,
 ) -> Pipeline:
     """Return an SVM on generative mean map kernels between hidden Markov models, one per object.
 
@@ -176,6 +183,8 @@ def meanmap_svm(
         Seed of the models.
     n_jobs : int, optional
         Threads.
+    class_weight : None, "balanced" or dict of label to weight, default=None
+        Weights of the losses of the classes' objects; "balanced" gives all classes the same weight together.
 
     Returns
     -------
@@ -190,11 +199,17 @@ def meanmap_svm(
     array([0, 1])
     """
     estimator = _hmm(n_states, emission, 0.15, random_state, n_jobs)
-    return _models_svm(estimator, MeanMap(lam, length), C, store, n_jobs)
+    return _models_svm(estimator, MeanMap(lam, length), C, store, n_jobs, class_weight)
 
 
 def spectrum_svm(
-    k: int = 3, *, alphabet: Any = None, C: float = 1.0, random_state: Any = 0, unknown: str | None = None
+    k: int = 3,
+    *,
+    alphabet: Any = None,
+    C: float = 1.0,
+    random_state: Any = 0,
+    unknown: str | None = None,
+    class_weight: Any = None,
 ) -> Pipeline:
     """Return a linear SVM on counts of words of k symbols.
 
@@ -211,6 +226,8 @@ def spectrum_svm(
     unknown : {"missing", "error"}, optional
         Symbols outside the alphabet are treated as missing, with a warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
+    class_weight : None, "balanced" or dict of label to weight, default=None
+        Weights of the losses of the classes' objects; "balanced" gives all classes the same weight together.
 
     Returns
     -------
@@ -228,7 +245,7 @@ def spectrum_svm(
         [
             ("spectrum", Spectrum(k, alphabet, unknown=unknown)),
             ("norm", Normalizer()),
-            ("svm", LinearSVC(C=C, random_state=random_state, max_iter=ITERATIONS)),
+            ("svm", linear_svm(C, random_state, class_weight)),
         ]
     )
 
@@ -244,7 +261,14 @@ def _hmm(n_states: Any, emission: Any, floor: float, random_state: Any, n_jobs: 
     )
 
 
-def _models_svm(estimator: HMMEstimator, kernel: Kernel, C: float, store: Store | None, n_jobs: int | None) -> Pipeline:
+def linear_svm(C: float, random_state: Any, class_weight: Any) -> CalibratedLinearSVC:
+    """Return a linear machine with probabilities."""
+    return CalibratedLinearSVC(C=C, random_state=random_state, max_iter=ITERATIONS, class_weight=class_weight)
+
+
+def _models_svm(
+    estimator: HMMEstimator, kernel: Kernel, C: float, store: Store | None, n_jobs: int | None, class_weight: Any
+) -> Pipeline:
     """Return the pipeline of per-object models, a normalised kernel between them, and an SVM."""
     memo = Store() if store is None else store
     return Recipe(
@@ -252,6 +276,6 @@ def _models_svm(estimator: HMMEstimator, kernel: Kernel, C: float, store: Store 
             ("scale", ScaleSeries()),
             ("models", FitEach(estimator, memo, n_jobs=n_jobs)),
             ("gram", Gram(kernel.normalized(), n_jobs=n_jobs)),
-            ("svm", OneVsRestClassifier(SVC(kernel="precomputed", C=C))),
+            ("svm", CalibratedOneVsRest(SVC(kernel="precomputed", C=C), class_weight=class_weight)),
         ]
     )

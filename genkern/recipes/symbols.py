@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer
 
 from genkern.features.fisher import FisherScore
 from genkern.features.model_log_odds import ModelLogOdds
@@ -30,7 +30,7 @@ from genkern.preprocess.multi_scale import MultiScale
 from genkern.preprocess.recode import Recode, reduced_alphabet
 from genkern.preprocess.unit_trace import UnitTrace
 from genkern.preprocess.windows import Windows
-from genkern.recipes.recipe import Recipe
+from genkern.recipes.recipe import Alike, Recipe
 from genkern.recipes.series import BLOCKS, STEPS
 from genkern.validation import Floats, check_bool
 
@@ -55,6 +55,7 @@ def symbols(
     random_state: Any = 0,
     n_jobs: int | None = None,
     unknown: str | None = None,
+    class_weight: Any = None,
 ) -> Pipeline:
     r"""Return a ridge classifier on a sum of kernels between sequences of symbols that are not aligned.
 
@@ -99,14 +100,15 @@ def symbols(
     unknown : {"missing", "error"}, optional
         Symbols outside the alphabet are treated as missing, with a warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
+    class_weight : None, "balanced" or dict of label to weight, default=None
+        Weights of the losses of the classes' objects; "balanced" gives all classes the same weight together.
 
     Returns
     -------
     pipeline : Pipeline
         Steps "kernels" (a ``FeatureUnion`` with the parts "pairs", "gapped", "windows", "odds" and "length"), "scale",
         "ridge". With ``set_params(ridge__kernel="linear")`` proteins have coefficients too, and can be explained.
-        Where objects come in groups, choose the penalty by leaving out whole groups:
-        ``fit(X, y, ridge__groups=groups)``.
+        Where objects come in groups, penalty and log-odds leave out whole groups: ``fit(X, y, groups=groups)``.
 
     Notes
     -----
@@ -168,7 +170,8 @@ def symbols(
     if protein if _is_auto(length) else length:
         logs = OfObjects(_log_lengths, feature_names_out=_length_name)
         parts.append(("length", Pipeline([("log", logs), ("scale", UnitTrace())])))
-    ridge = KernelRidgeClassifierCV(kernel=RBF(GAMMA) if protein else "linear", criterion="squared")
+    kernel = RBF(GAMMA) if protein else "linear"
+    ridge = KernelRidgeClassifierCV(kernel=kernel, criterion="squared", class_weight=class_weight)
     alike = {"windows": n_gaps, "length": n_gaps} | ({"pairs": n_gaps / lags**0.5} if protein else {})  # to be squared
     weights = {name: alike[name] for name, _ in parts if name in alike}
     return Recipe(
@@ -294,4 +297,4 @@ def _odds(models: Sequence[Any], random_state: Any) -> Pipeline:
     # ones.
     folds = StratifiedKFold(5, shuffle=True, random_state=random_state)
     union = FeatureUnion([(f"model{i}", ModelLogOdds(model)) for i, model in enumerate(models)])
-    return Pipeline([("odds", CrossFit(union, folds)), ("scale", StandardScaler())])
+    return Pipeline([("odds", CrossFit(union, folds)), ("scale", Alike())])

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.svm import LinearSVC
 
 from genkern.data.coding import is_gap
 from genkern.features.log_odds import LogOddsWeights
+from genkern.learn.calibrated import CalibratedSearchCV
 from genkern.recipes.recipe import Recipe
 from genkern.validation import warn
 
@@ -96,6 +96,7 @@ def text(
     cv: Any = 5,
     random_state: Any = 0,
     n_jobs: int | None = None,
+    class_weight: Any = None,
 ) -> Pipeline:
     """Return a linear SVM on the words of documents, weighted by their naive-Bayes log-odds.
 
@@ -113,6 +114,8 @@ def text(
         Seed of the solver.
     n_jobs : int, optional
         Processes, over folds and Cs.
+    class_weight : None, "balanced" or dict of label to weight, default=None
+        Weights of the losses of the classes' objects; "balanced" gives all classes the same weight together.
 
     Returns
     -------
@@ -146,5 +149,5 @@ def text(
             ("svm", LinearSVC(random_state=random_state, max_iter=ITERATIONS)),
         ]
     )
-    search = GridSearchCV(weighted, {"svm__C": list(Cs)}, cv=cv, n_jobs=n_jobs)
+    search = CalibratedSearchCV(weighted, {"svm__C": list(Cs)}, cv=cv, n_jobs=n_jobs, class_weight=class_weight)
     return Recipe([("counts", WordCounts()), ("search", search)])

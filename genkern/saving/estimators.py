@@ -12,6 +12,7 @@ from genkern.saving.checks import CHECKS, DERIVED, REBUILT
 
 FITTED = re.compile(r"_?[A-Za-z][A-Za-z0-9_]*")
 MOST_JOBS = 256
+REQUESTS = "_metadata_request"  # of scikit-learn's routing, for fits to come
 
 
 def fields_of(estimator: Any) -> dict[str, Any]:
@@ -25,7 +26,7 @@ def fields_of(estimator: Any) -> dict[str, Any]:
         )
     if not hasattr(estimator, "get_params"):
         return params
-    skipped = {*params, *_of_bases(DERIVED, type(estimator), ())}
+    skipped = {*params, *_of_bases(DERIVED, type(estimator), ()), REQUESTS}
     fitted = {name: value for name, value in vars(estimator).items() if name not in skipped}
     return params | {name: value for name, value in fitted.items() if not _is_cached(type(estimator), name)}
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from genkern.data.describe import Rows
 from genkern.data.objects import Packed
 from genkern.models import simplex
 from genkern.models.base import COORDINATES, Model, Statistics
@@ -93,6 +94,12 @@ class BayesNet(Model):
         hidden = f", {len(self.graph.hidden)} hidden" if self.graph.hidden else ""
         stack = f", stack of {self.shape}" if self.shape else ""
         return f"BayesNet({len(self.graph.names)} nodes{hidden}, {self.values.shape[-1]} parameters{stack})"
+
+    def _heading(self) -> str:
+        return repr(self)
+
+    def _details(self) -> Rows:
+        return [(str(name), table) for name, table in self.tables.items()]
 
     @property
     def draw_size(self) -> int:

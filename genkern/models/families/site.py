@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,10 @@ from genkern.models import simplex
 from genkern.models.estimator import LeafEstimator, with_alphabet_of
 from genkern.models.information import Information
 from genkern.models.leaf import Leaf
+from genkern.models.positions import is_window
 from genkern.validation import Floats, check_int, check_number, check_probabilities
+
+POSITIONS = 32  # at a time, of derivatives by position
 
 
 class SiteModel(Leaf):
@@ -147,6 +151,26 @@ class SiteModel(Leaf):
             f"probs[{','.join(map(str, (*index[:-1], self.alphabet.symbols[index[-1]])))}]"
             for index in np.ndindex(self.probs.shape)
         ]
+
+    def position_log_probs(self, packed: Packed) -> Floats:
+        """Return the log-probability of each symbol of one window, (T,), of which none depends on others."""
+        if self.shape or not is_window(packed):
+            return super().position_log_probs(packed)
+        columns = [self._restore(self.probs[t : t + 1], self.alphabet) for t in range(len(self.probs))]
+        return np.array([site.log_density(packed.values[:, t : t + 1])[0] for t, site in enumerate(columns)])
+
+    def position_gradients(self, packed: Packed, coordinates: str = "softmax") -> Iterator[tuple[int, Floats]]:
+        """Yield the derivatives of the symbols of one window, some at a time, by the parameters of their positions."""
+        if self.shape or not is_window(packed):
+            yield from super().position_gradients(packed, coordinates)
+            return
+        length, m = self.probs.shape
+        grads = self.log_prob_grad(packed, coordinates).reshape(length, m)
+        for first in range(0, length, POSITIONS):
+            part = grads[first : first + POSITIONS]
+            out = np.zeros((len(part), len(part), m))
+            out[np.arange(len(part)), np.arange(len(part))] = part
+            yield first * m, out.reshape(len(part), -1)
 
     def beginning(self, length: int) -> SiteModel:
         """Return the distribution of the first symbols of a window."""

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from genkern.data.objects import Packed
 from genkern.models.base import Statistics
 from genkern.models.fit.weights import amounts
-from genkern.progress import report
+from genkern.progress import each, report
 from genkern.validation import Floats
 
 REST = 10.0  # times tol: the gain that all further steps may have together, extrapolated from the last ones
@@ -146,7 +146,7 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
     lost = np.zeros(count)
     lengths = amounts(packed) if own else np.array([amounts(packed).sum()])
     pace, before, stopped = Pace(count, limits.tol), model, False
-    for step in range(limits.max_iter + 1):
+    for step in each(range(limits.max_iter + 1)):
         settled = np.zeros(len(active), bool) if steps.settled is None or not step else steps.settled(before, model)
         last = step == limits.max_iter or bool(settled.all())
         statistics = None if last else steps.expect(model, packed)

@@ -15,7 +15,7 @@ from genkern.models.fit.em import Limits, Lone, Run, Steps, better, climb, likel
 from genkern.models.fit.streams import Keys, derive
 from genkern.models.fit.weights import amounts
 from genkern.models.value import Value
-from genkern.progress import report
+from genkern.progress import each, report
 from genkern.validation import Floats, warn
 
 BATCH = 1 << 18  # numbers (points times states, or parameters of models) of all restarts run at a time
@@ -77,7 +77,7 @@ def best_start(problem: FitProblem, limits: Limits, n_init: int, keys: Keys, own
     numbers = packed.n_points * problem.width + packed.n_objects * problem.size
     together = max(1, BATCH // max(numbers, 1))
     best: Run | None = None
-    for first in range(0, n_init, together):
+    for first in each(range(0, n_init, together)):
         which = range(first, min(first + together, n_init))
         for restart, run in zip(which, _runs(problem, limits, packed, keys, which, own)):
             if limits.verbose:

@@ -126,6 +126,9 @@ class LinearGaussianNet(Model):
         stack = f", stack of {self.shape}" if self.shape else ""
         return f"LinearGaussianNet({len(self.graph.names)} nodes{hidden}, dimension {sum(self.graph.sizes)}{stack})"
 
+    def _heading(self) -> str:
+        return repr(self)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The batch of the stack."""

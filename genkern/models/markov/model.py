@@ -12,7 +12,7 @@ from genkern.data.objects import Packed
 from genkern.models.base import Statistics
 from genkern.models.hmm.model import HMM
 from genkern.models.markov.base import Chain, check_chain
-from genkern.models.markov.positions import periodic_statistics, table_gradients
+from genkern.models.markov.positions import periodic_statistics, table_gradients, table_log_probs
 from genkern.models.markov.stationary import stationary_law
 from genkern.validation import Floats, check_int, check_probabilities
 
@@ -205,6 +205,10 @@ class PositionalChain(Chain):
     def length(self) -> int:
         """The number L of positions."""
         return self.transitions.shape[len(self.shape)] + self.order
+
+    def position_log_probs(self, packed: Packed) -> Floats:
+        """Return the log-probability of each symbol of one sequence given those before, (T,)."""
+        return table_log_probs(self, packed)
 
     def position_gradients(self, packed: Packed, coordinates: str = "softmax") -> Iterator[tuple[int, Floats]]:
         """Yield the derivatives of the positions of one sequence, by the tables that they read."""

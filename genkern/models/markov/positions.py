@@ -116,6 +116,26 @@ def table_gradients(model: PositionalChain, packed: Packed, coordinates: str) ->
         yield before + left * size, out.reshape(len(ends), -1)
 
 
+def table_log_probs(model: PositionalChain, packed: Packed) -> Floats:
+    """Return the log-probability of each symbol of one object given those before, (T,), by the tables it reads."""
+    order, starts = model.order, _contexts(packed.values, model.alphabet.size, model.order)
+    first = int(np.count_nonzero(starts < 0))
+    logs = np.zeros(packed.n_points)
+    if first:
+        head = model._restore(model.start, model.transitions[: max(first - order, 1)], model.alphabet, order)
+        begun = pieces_of(packed, np.zeros(1, np.int64), np.array([first]))
+        logs[:first] = np.concatenate([each["log_prob"] for each in _chain_changes(head, begun, 0, _chain_logs)])
+    ends = np.arange(first, packed.n_points) + 1
+    begins = starts[first:]
+    for count in np.unique(ends - begins - order):  # tables that are read
+        own = np.flatnonzero(ends - begins - order == count)
+        uniform = np.full((len(own), *model.start.shape), 1.0 / model.alphabet.size**order)
+        tables = model.transitions[begins[own, None] + np.arange(count)]
+        chains = model._restore(uniform, tables, model.alphabet, order)
+        logs[first + own] = _last_changes(chains, packed, begins[own], ends[own], _chain_blocks)["log_prob"]
+    return logs
+
+
 def _chain_blocks(model: Chain, objects: Packed) -> dict[str, Floats]:
     """Return log-probabilities and statistics of objects, which must be possible."""
     found = model.statistics(objects)

@@ -219,7 +219,9 @@ class Mixture(Leaf):
 
     def flat_components(self) -> Any:
         """Return the components of batch (n * k,), or (n_objects, n * k) if each object has its own."""
-        return rebatch(self.components, (*self.shape[:-1], -1))
+        if "_flat" not in self.__dict__:
+            object.__setattr__(self, "_flat", rebatch(self.components, (*self.shape[:-1], -1)))
+        return self.__dict__["_flat"]
 
     def member_gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
         """Return derivatives (G, p)."""

@@ -1,0 +1,42 @@
+"""Folds that keep groups whole."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
+from sklearn.utils import check_consistent_length, column_or_1d
+
+from genkern.validation import check_int
+
+
+def members(codes: NDArray[np.int64], groups: Any) -> NDArray[np.int64]:
+    """Return how many objects, or where there are groups how many of these, each class has."""
+    if groups is None:
+        return np.bincount(codes)
+    return np.array([len(np.unique(groups[codes == code])) for code in range(codes.max() + 1)])
+
+
+def make_folds(cv: Any, labels: NDArray[Any], groups: Any, who: str) -> Any:
+    """Return a splitter as ``check_cv`` does, but where there are groups, stratified folds keep them whole.
+
+    They are then at most as many as the class with the fewest groups has. Other splitters are taken as they are.
+    """
+    plain = isinstance(cv, numbers.Integral) and not isinstance(cv, bool)
+    if groups is None or not (plain or type(cv) is StratifiedKFold):
+        return check_cv(cv, labels, classifier=True)
+    owners = column_or_1d(groups)
+    check_consistent_length(labels, owners)
+    classes, codes = np.unique(labels, return_inverse=True)
+    counts = members(codes, owners)
+    if counts.min() < 2:
+        raise ValueError(
+            f"{who}: class {classes.tolist()[counts.argmin()]!r} has 1 group; expected at least 2, one to learn from "
+            "and one to leave out. Leave groups out, or give more of that class."
+        )
+    if plain:
+        return StratifiedGroupKFold(min(check_int(cv, "cv", who, 2), int(counts.min())))
+    return StratifiedGroupKFold(min(cv.n_splits, int(counts.min())), shuffle=cv.shuffle, random_state=cv.random_state)

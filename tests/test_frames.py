@@ -1,0 +1,135 @@
+"""Features as frames of pandas and polars: names, the index of the objects, and lists that stay lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+
+from genkern import (
+    RBF,
+    BlockNormalizer,
+    CentreSeries,
+    CharacteristicFeatures,
+    CrossFit,
+    EmpiricalMeanMap,
+    FisherScore,
+    FitEach,
+    Gaussian,
+    Gram,
+    HMMEstimator,
+    LatentMeanMap,
+    LogisticMap,
+    LogMap,
+    LogOddsWeights,
+    Marginalized,
+    MarkovChainEstimator,
+    ModelLogOdds,
+    MultiScale,
+    Nystrom,
+    Posteriors,
+    PowerMap,
+    ProbabilityProduct,
+    ProposalFeatures,
+    Recode,
+    RegionSpectrum,
+    ScaleSeries,
+    Spectrum,
+    Standardize,
+    StateSpace,
+    TopScore,
+    Turns,
+    UnitTrace,
+    Views,
+    recipes,
+)
+
+rng = np.random.default_rng(0)
+WORDS = ["abab", "abba", "bbba", "baab", "aabb", "abbb"]
+SERIES = [rng.normal(size=(8, 2)) for _ in WORDS]
+TABLE = np.abs(rng.normal(size=(6, 3)))
+MODELS = [Gaussian(mean, 1.0) for mean in rng.normal(size=6)]
+Y = np.array([0, 1, 0, 1, 0, 1])
+INDEX = [f"i{k}" for k in range(6)]
+HMMS, CHAINS = HMMEstimator(2, random_state=0), MarkovChainEstimator(order=1)
+
+FEATURES: dict[str, tuple[Any, Any]] = {
+    "FisherScore": (FisherScore(HMMS), WORDS),
+    "TopScore": (TopScore(CHAINS), WORDS),
+    "StateSpace": (StateSpace(HMMS), WORDS),
+    "Marginalized": (Marginalized(HMMS), WORDS),
+    "LatentMeanMap": (LatentMeanMap(HMMS), WORDS),
+    "Spectrum": (Spectrum(2, sparse=False), WORDS),
+    "EmpiricalMeanMap": (EmpiricalMeanMap(), WORDS),
+    "ModelLogOdds": (ModelLogOdds(CHAINS), WORDS),
+    "CrossFit": (CrossFit(ModelLogOdds(CHAINS), cv=2), WORDS),
+    "BlockNormalizer": (BlockNormalizer(FisherScore(HMMS)), WORDS),
+    "MultiScale": (MultiScale(FisherScore(HMMS)), SERIES),
+    "CharacteristicFeatures": (CharacteristicFeatures(random_state=0), MODELS),
+    "ProposalFeatures": (ProposalFeatures(), MODELS),
+    "Gram": (Gram(RBF(0.5)), TABLE),
+    "Gram of models": (Gram(ProbabilityProduct(0.5)), MODELS),
+    "Nystrom": (Nystrom(RBF(0.5), n_landmarks=3), TABLE),
+    "LogOddsWeights": (LogOddsWeights(), TABLE),
+    "LogisticMap": (LogisticMap(), TABLE),
+    "LogMap": (LogMap(), TABLE),
+    "PowerMap": (PowerMap(), TABLE),
+    "Standardize": (Standardize(), TABLE),
+    "UnitTrace": (UnitTrace(), TABLE),
+    "recipe for series": (recipes.series(n_components=2, n_states=2)[:-1], SERIES),
+}
+LISTS: dict[str, tuple[Any, Any]] = {
+    "CentreSeries": (CentreSeries(), SERIES),
+    "ScaleSeries": (ScaleSeries(), SERIES),
+    "Turns": (Turns(), SERIES),
+    "Recode": (Recode({"a": "x", "b": "y"}), WORDS),
+    "FitEach": (FitEach(CHAINS), WORDS),
+    "Posteriors": (Posteriors(HMMS), WORDS),
+    "Views": (Views([("words", Spectrum(2))]), WORDS),
+}
+
+
+def with_index(X: Any) -> Any:
+    """Return objects in pandas, models as they are."""
+    if X is MODELS:
+        return X
+    return pd.Series(X, index=INDEX) if isinstance(X, list) else pd.DataFrame(X, index=INDEX, columns=list("uvw"))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", FEATURES)
+def test_frames_hold_the_features(name: str) -> None:
+    transformer, X = FEATURES[name]
+    given = with_index(X)
+    plain = np.asarray(clone(transformer).fit_transform(given, Y))
+    for kind, module in (("pandas", pd), ("polars", pl)):
+        made = clone(transformer).set_output(transform=kind)
+        for frame in (made.fit_transform(given, Y), None if name == "CrossFit" else made.transform(given)):
+            if frame is None:  # of which training objects are told from new ones
+                continue
+            assert isinstance(frame, module.DataFrame)
+            assert list(frame.columns) == list(made.get_feature_names_out())
+            np.testing.assert_allclose(frame.to_numpy(), plain, rtol=1e-10, atol=1e-12)
+            if kind == "pandas" and X is not MODELS:
+                assert list(frame.index) == INDEX
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_stay_lists(name: str) -> None:
+    transformer, X = LISTS[name]
+    plain = clone(transformer).fit_transform(X)
+    made = clone(transformer).set_output(transform="pandas").fit_transform(X)
+    assert type(made) is type(plain)
+    assert len(made) == len(X)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+@pytest.mark.parametrize("transformer", [Spectrum(2, sparse=True), RegionSpectrum((1, 2))], ids=repr)
+def test_sparse_features_name_the_remedy(transformer: Any, kind: str) -> None:
+    with pytest.raises(ValueError, match=r"sparse.*dense"):
+        clone(transformer).set_output(transform=kind).fit_transform(WORDS)

@@ -1,0 +1,101 @@
+"""What new users meet first: names that are not ours, too few objects, one class, words for alphabets, own models."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import genkern
+from genkern import recipes
+
+DNA = ["ACGTACGTAA", "AACCGGTTAC", "GGTTACGTAC"]
+SERIES = [np.sin(np.arange(60.0) / (2 + i)) for i in range(3)]
+PAGES = ["red green blue words", "green blue words here", "here are other words"]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("FisherKernel", "FisherScore"), ("TOPKernel", "TopScore"), ("GMM", "MixtureEstimator"),
+     ("gmm", "MixtureEstimator"), ("HMMEstimater", "HMMEstimator"), ("spectrum", "Spectrum"), ("hmm", "HMM")],
+)  # fmt: skip
+def test_an_unknown_name_tells_the_one_that_was_meant(name: str, meant: str) -> None:
+    with pytest.raises(
+        AttributeError, match=rf"module 'genkern' has no attribute '{name}'; did you mean .*\b{meant}\b"
+    ):
+        getattr(genkern, name)
+    assert not hasattr(genkern, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("symbol", "mean symbols"), ("time_series", "mean series"), ("xyz", "there are .*aligned_symbols")],
+)
+def test_an_unknown_recipe_tells_those_there_are(name: str, hint: str) -> None:
+    with pytest.raises(AttributeError, match=f"'genkern.recipes' has no attribute '{name}'.*{hint}"):
+        getattr(recipes, name)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("aminoacids", "protein"), ("peptides", "protein"), ("nucleotides", "dna")]
+)
+def test_a_word_that_is_no_alphabet(word: str, meant: str) -> None:
+    with pytest.raises(ValueError, match=f"'{word}' is no name of an alphabet.*'rna'.*Did you mean '{meant}'"):
+        recipes.symbols(word).fit(DNA * 3, [0, 1, 0] * 3)
+
+
+@pytest.mark.parametrize("alphabet", [None, "dna"])
+def test_numbers_are_no_symbols(alphabet: str | None) -> None:
+    with pytest.raises(ValueError, match=r"object \d.*is not a symbol.*recipes.series"):
+        recipes.symbols(alphabet).fit([np.linspace(0.1, 0.9, 7)] * 9, [0, 1, 0] * 3)
+
+
+RECIPES = [
+    (recipes.symbols, DNA),
+    (lambda: recipes.symbols("dna"), DNA),
+    (recipes.aligned_symbols, DNA),
+    (recipes.fisher_svm, DNA),
+    (recipes.product_svm, DNA),
+    (recipes.meanmap_svm, DNA),
+    (recipes.spectrum_svm, DNA),
+    (recipes.text, PAGES),
+    (lambda: recipes.series(n_components=2, n_states=2), SERIES),
+    (lambda: recipes.points(n_components=2), SERIES),
+]
+NAMES = ["symbols", "dna", "aligned", "fisher", "product", "meanmap", "spectrum", "text", "series", "points"]
+
+
+@pytest.mark.parametrize(("recipe", "X"), RECIPES, ids=NAMES)
+def test_one_class_is_refused_by_every_recipe(recipe, X: list) -> None:
+    X = [x.reshape(-1, 1) for x in X] if isinstance(X[0], np.ndarray) else X
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match=r"at least 2 classes. Got one class only: 'exon', for all 12 objects"):
+            recipe().fit(list(X) * 4, ["exon"] * 12)
+
+
+@pytest.mark.parametrize("make", [lambda: recipes.symbols("dna"), recipes.aligned_symbols, recipes.text])
+def test_fewer_objects_than_folds(make) -> None:
+    X = PAGES if make is recipes.text else DNA
+    with pytest.raises(ValueError, match=r"folds.*Got 4 objects, at most 2 of a class.*[Gg]ive more objects"):
+        make().fit([*X, X[0]], [0, 0, 1, 1])
+
+
+def test_fewer_objects_than_folds_of_a_learner() -> None:
+    with pytest.raises(ValueError, match="KernelSVMClassifierCV: 5 folds need 5 objects"):
+        genkern.KernelSVMClassifierCV().fit(np.eye(3), [0, 0, 1])
+
+
+class Own:
+    def log_prob(self, X: object) -> None: ...
+
+    def sample(self, n: int) -> None: ...
+
+
+def test_own_models_are_told_about_adapt() -> None:
+    for compare in (genkern.ProbabilityProduct(), genkern.MeanMap()):
+        with pytest.raises(TypeError, match=r"genkern.adapt\(model\)"):
+            compare([Own(), Own()])
+    with pytest.raises(TypeError, match=r"genkern.adapt\(model\)"):
+        genkern.FisherScore(Own()).fit(DNA)
