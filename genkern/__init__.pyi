@@ -132,6 +132,7 @@ from .preprocess.unit_trace import UnitTrace as UnitTrace
 from .preprocess.views import Views as Views
 from .preprocess.windows import Windows as Windows
 from .recipes.auto import AutoClassifier as AutoClassifier
+from .report import write_report as write_report
 from .saving.files import load as load
 from .saving.files import save as save
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from genkern import plots
 from genkern.data.alphabets import NAMED
 from genkern.io.dataset import Dataset
 from genkern.report.parts import Figure, draw, names_of, percent, short, shown_labels, spread_over_classes
@@ -94,20 +95,19 @@ def _classes(data: Dataset, lengths: Floats, missing: Floats, values: Floats) ->
 
 
 def _figures(data: Dataset, lengths: Floats) -> list[Figure]:
-    from genkern.plots import LengthsDisplay, MeanCurveDisplay, SamplesDisplay
 
     labels = None if data.y is None else shown_labels(data.y)
     drawn = [
         draw(
             "Samples" if labels is None else "Samples of each class",
-            lambda: SamplesDisplay.from_objects(data.X, labels, ids=names_of(data), per_class=DRAWN),
+            lambda: plots.SamplesDisplay.from_objects(data.X, labels, ids=names_of(data), per_class=DRAWN),
             "The first objects" + (" of each class." if labels is not None else "."),
             wide=True,
         )
     ]
     if len(lengths) and lengths.min() < lengths.max():
         drawn.append(
-            draw("Lengths", lambda: LengthsDisplay.from_objects(data.X, labels), "How long the objects are.")
+            draw("Lengths", lambda: plots.LengthsDisplay.from_objects(data.X, labels), "How long the objects are.")
         )
     if data.kind == "series":
         few = spread_over_classes(labels, len(data), MOST_LENGTHS)
@@ -115,7 +115,7 @@ def _figures(data: Dataset, lengths: Floats) -> list[Figure]:
         drawn.append(
             draw(
                 "Mean curves",
-                lambda: MeanCurveDisplay.from_objects(some, None if labels is None else labels[few]),
+                lambda: plots.MeanCurveDisplay.from_objects(some, None if labels is None else labels[few]),
                 "Mean over the objects of a class, at the same share of their length; the band is one standard "
                 "deviation.",
                 wide=True,

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from genkern import plots
 from genkern.data.intake import Ints
 from genkern.explanation.explain import explain
-from genkern.explanation.explain_set import explain_set
 from genkern.io.dataset import Dataset
 from genkern.report.left_out import LeftOut
 from genkern.report.parts import draw, names_of, percent, reason, short, spread_over_classes
@@ -22,27 +22,27 @@ def section(data: Dataset, model: Any, left: LeftOut | None) -> dict[str, Any]:
         return {"why": "No model was given."}
     few = spread_over_classes(data.y, len(data), EXPLAINED)
     try:
+        from genkern.explanation.set import explain_set
         found = explain_set(model, [data.X[i] for i in few], None if data.y is None else data.y[few])
     except Exception as error:
         return {"why": f"The decisions cannot be split into parts: {reason(error)}"}
-    from genkern.plots import ContributionsDisplay, HeatStripDisplay
 
     names, objects = names_of(data), []
     for index, words, label in _chosen(data, left):
         try:
             one = explain(model, data.X[index], label)
         except Exception as error:
-            objects.append({"id": names[index], "words": words, "figures": [], "why": reason(error)})
+            objects.append({"id": names[index], "words": words, "head": "", "figures": [], "why": reason(error)})
             continue
-        strip = draw("Where", lambda e=one: HeatStripDisplay.from_explanation(e), wide=True)  # type: ignore[misc]
-        bars = draw("Why", lambda e=one: ContributionsDisplay.from_explanation(e, n=8))  # type: ignore[misc]
+        strip = draw("Where", lambda e=one: plots.HeatStripDisplay.from_explanation(e), wide=True)  # type: ignore[misc]
+        bars = draw("Why", lambda e=one: plots.ContributionsDisplay.from_explanation(e, n=8))  # type: ignore[misc]
         head = f"For class {short(one.label)}: decision value {one.decision:+.2f}."
         objects.append({"id": names[index], "words": words, "head": head, "figures": [strip, bars], "why": ""})
     return {
         "why": "",
         "count": len(few),
         "top": [(short(name), f"{value:+.3f}") for name, value in found.top(12)],
-        "figure": draw("Mean contributions", lambda: ContributionsDisplay.from_explanation(found)),
+        "figure": draw("Mean contributions", lambda: plots.ContributionsDisplay.from_explanation(found)),
         "objects": objects,
     }
 

@@ -22,7 +22,7 @@ def section(data: Dataset, evaluation: Evaluation | None, left: LeftOut | None, 
     figures = [(f"{len(data):,}", "objects", data.kind or "")]
     figures.append(("no", "labels", "") if data.y is None else (str(len(data.classes)), "classes", ""))
     if left is None:
-        return {"title": _title(data), "answer": _plain(data, model), "more": [], "figures": figures}
+        return {"title": _title(data), "strong": "", "answer": _plain(data, model), "more": [], "figures": figures}
     if evaluation is not None:
         count, error, (low, high) = len(data), evaluation.best.error, evaluation.best.interval
         base = evaluation.baseline
@@ -30,17 +30,23 @@ def section(data: Dataset, evaluation: Evaluation | None, left: LeftOut | None, 
         errors, groups = left.truth != left.predicted, None if data.groups is None else data.groups[left.index]
         count, error, (low, high) = len(errors), float(errors.mean()), error_interval(errors, groups=groups)
         base = 1.0 - float(np.unique(left.truth, return_counts=True)[1].max()) / count
-    answer = f"error {percent(error)} ({100 * low:.1f} to {100 * high:.1f})"
-    figures.insert(0, (percent(error), "error", f"95 % interval {100 * low:.1f} to {100 * high:.1f}"))
+    span = f"{100 * low:.1f} to {100 * high:.1f}"
+    figures.insert(0, (percent(error), "error", f"95 % interval {span}"))
     figures.insert(1, (percent(base), "error by chance", "always the most frequent class"))
     if left.probabilities is not None:
         gap = expected_calibration_error(left.truth, left.probabilities, classes=left.classes)
         figures.append((percent(gap), "calibration error", "mean gap between probability and truth"))
     sentence = (
-        f"{left.name}: {answer} on {count:,} {data.kind or 'objects'} it had not seen, in {left.origin}; always "
-        f"answering the most frequent class errs in {percent(base)}."
+        f"{left.name} on {count:,} {data.kind or 'objects'} that it had not seen, in {left.origin}. Always answering the "
+        f"most frequent class errs in {percent(base)}."
     )
-    return {"title": _title(data), "answer": sentence, "more": _rivals(evaluation), "figures": figures}
+    return {
+        "title": _title(data),
+        "strong": f"Error {percent(error)} ({span}):",
+        "answer": sentence,
+        "more": _rivals(evaluation),
+        "figures": figures,
+    }
 
 
 def _rivals(evaluation: Evaluation | None) -> list[str]:

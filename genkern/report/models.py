@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+from genkern import plots
 from genkern.models.base import Model
 from genkern.report.parts import SHOWN, Figure, draw, short
 
@@ -66,23 +67,22 @@ def _named(model: Model) -> str:
 
 def _figures(model: Model) -> list[Figure]:
     """Return the pictures that this model has; displays refuse models which they cannot draw."""
-    from genkern.plots import LogoDisplay, MeanCurveDisplay, StateDiagramDisplay
 
     one = model[0] if model.shape else model  # type: ignore[index]
     drawn = [
         draw(
             "States",
-            lambda: StateDiagramDisplay.from_model(one),
+            lambda: plots.StateDiagramDisplay.from_model(one),
             "Arrows are as wide as the transition is probable; rare ones are left out.",
         ),
         draw(
             "Symbols",
-            lambda: LogoDisplay.from_model(one),
+            lambda: plots.LogoDisplay.from_model(one),
             "Letters are as high as they are informative, in bits.",
         ),
         draw(
             "Mean values",
-            lambda: MeanCurveDisplay.from_model(one),
+            lambda: plots.MeanCurveDisplay.from_model(one),
             "Means of the states; the band is one standard deviation.",
         ),
     ]

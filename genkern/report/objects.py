@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
+from genkern import plots
 from genkern.data.intake import Ints
 from genkern.io.dataset import Dataset
 from genkern.report.left_out import LeftOut
@@ -39,7 +40,6 @@ def section(data: Dataset, model: Any, left: LeftOut | None) -> dict[str, Any]:
         K, words = _kernel_values(data, model, chosen)
     except Exception as error:
         return {"why": f"No kernel between the objects could be computed: {reason(error)}"}
-    from genkern.plots import GramDisplay, ObjectMapDisplay
 
     names = np.array(names_of(data), dtype=object)[chosen].tolist()
     labels = None if data.y is None else shown_labels(data.y)[chosen]
@@ -47,13 +47,13 @@ def section(data: Dataset, model: Any, left: LeftOut | None) -> dict[str, Any]:
     return {
         "why": "",
         "kernel": words,
-        "chosen": len(chosen),
+        "left_over": f"Shown are {MOST:,} of {len(data):,} objects." if len(chosen) < len(data) else "",
         "whose": whose,
         "classes": [] if labels is None else [str(label) for label in np.unique(labels)],
         "predicted": said is not None and labels is not None,
         "map": draw(
             "Map of the objects",
-            lambda: ObjectMapDisplay.from_gram(K, labels, names=names, predicted=said),
+            lambda: plots.ObjectMapDisplay.from_gram(K, labels, names=names, predicted=said),
             wide=True,
         ),
         "orders": [
@@ -61,7 +61,7 @@ def section(data: Dataset, model: Any, left: LeftOut | None) -> dict[str, Any]:
                 order,
                 draw(
                     f"Gram matrix, ordered by {order}",
-                    lambda by=order: GramDisplay.from_matrix(K, labels, order=by, names=names),  # type: ignore[misc]
+                    lambda by=order: plots.GramDisplay.from_matrix(K, labels, order=by, names=names),  # type: ignore[misc]
                 ),
             )
             for order in (("class", "cluster") if labels is not None else ("cluster",))

@@ -21,6 +21,15 @@ from genkern.report.left_out import left_out
 
 WHO = "write_report"
 STEPS = 7  # of the progress
+SECTIONS = (
+    ("data", "Data"),
+    ("results", "Results"),
+    ("map", "Similarities"),
+    ("models", "Models"),
+    ("decisions", "Decisions"),
+    ("tried", "What was tried"),
+    ("repeat", "How to repeat it"),
+)
 
 
 def write_report(
@@ -55,10 +64,12 @@ def write_report(
 
     Examples
     --------
-    >>> import tempfile, pathlib
+    >>> import tempfile
     >>> import genkern
-    >>> from genkern import recipes
-    >>> data = genkern.Dataset(["abab", "baba", "aabb", "bbaa"] * 3, genkern.np.array(list("xxyy" * 3)), kind="symbols")
+    >>> from genkern.datasets import make_two_hmms
+    >>> X, y = make_two_hmms(n_per_class=5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     genkern.write_report(f"{folder}/report.html", genkern.Dataset(X, y, kind="symbols"))
     """
     place = check_place(path, WHO)
     page = _template()
@@ -79,7 +90,8 @@ def write_report(
         progress.advance(note="page")
         context |= {
             "head": headline.section(data, evaluation, left, fitted),
-            "refitted": refitted,
+            "sections": SECTIONS,
+            "refitted": refitted and evaluation is not None,
             "tried": repeat.tried(fitted),
             "settings": repeat.settings(data, evaluation, fitted),
             "versions": repeat.versions(),

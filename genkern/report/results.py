@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from genkern import plots
 from genkern.evaluation import Evaluation, Row
 from genkern.io.dataset import Dataset
 from genkern.progress import spell_seconds
@@ -84,21 +85,20 @@ def _by_class(left: LeftOut) -> list[dict[str, Any]]:
 
 
 def _figures(left: LeftOut) -> list[Figure]:
-    from genkern.plots import CalibrationDisplay, ConfusionDisplay, PrecisionRecallDisplay, RocDisplay
 
     every = shown_labels(np.concatenate([left.classes, left.truth, left.predicted]))
     classes, truth, said = np.split(every, [len(left.classes), len(left.classes) + len(left.truth)])
     drawn = [
         draw(
             "Confusion matrix",
-            lambda: ConfusionDisplay.from_predictions(truth, said),
+            lambda: plots.ConfusionDisplay.from_predictions(truth, said),
             "Rows are true classes, columns predicted ones; what is off the diagonal is wrong.",
         )
     ]
     by = "probabilities" if left.probabilities is not None else "decision values"
     for title, display, caption in (
-        ("ROC curves", RocDisplay, f"Each class against the rest, objects ranked by {by}."),
-        ("Precision and recall", PrecisionRecallDisplay, "How many of those found are right, and how many are found."),
+        ("ROC curves", plots.RocDisplay, f"Each class against the rest, objects ranked by {by}."),
+        ("Precision and recall", plots.PrecisionRecallDisplay, "How many of those found are right, and how many are found."),
     ):
         if left.scores is None:
             why = f"{left.name} gives neither probabilities nor decision values, so objects cannot be ranked."
@@ -115,7 +115,7 @@ def _figures(left: LeftOut) -> list[Figure]:
         drawn.append(
             draw(
                 "Calibration",
-                lambda: CalibrationDisplay.from_predictions(truth, probabilities, classes),
+                lambda: plots.CalibrationDisplay.from_predictions(truth, probabilities, classes),
                 "Of objects predicted with a probability of 80 %, 80 % should be right: the curve on the diagonal.",
             )
         )
