@@ -194,7 +194,7 @@ def shape(i: int, x: float, y: float) -> str:
     return f'<path d="M{number(x)} {number(y)}{SHAPES[i % len(SHAPES)]}"/>'
 
 
-def mark(i: int, x: float, y: float, wrong: bool = False, **data: Any) -> str:
+def mark(i: int, x: float, y: float, wrong: bool = False, /, **data: Any) -> str:
     """Return the mark of an object of class i with its ``data-`` attributes."""
     named = {f"data_{name}": value for name, value in data.items()}
     return element("g", shape(i, x, y), class_=f"gk-mark {colour_class(i)}{' gk-wrong' * wrong}", **named)
