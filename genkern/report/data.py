@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from genkern import plots
 from genkern.data.alphabets import NAMED
 from genkern.io.dataset import Dataset
-from genkern.report.parts import Figure, draw, names_of, percent, short, shown_labels, spread_over_classes
+from genkern.report.parts import WIDE, Figure, draw, names_of, percent, short, shown_labels, spread_over_classes
 from genkern.validation import Floats
 
 UNITS = {"symbols": "symbols", "codes": "steps", "series": "time steps", "points": "points", "documents": "characters"}
@@ -100,14 +101,14 @@ def _figures(data: Dataset, lengths: Floats) -> list[Figure]:
     drawn = [
         draw(
             "Samples" if labels is None else "Samples of each class",
-            lambda: plots.SamplesDisplay.from_objects(data.X, labels, ids=names_of(data), per_class=DRAWN),
+            partial(plots.SamplesDisplay.from_objects, data.X, labels, ids=names_of(data), per_class=DRAWN),
             "The first objects" + (" of each class." if labels is not None else "."),
-            wide=True,
+            WIDE,
         )
     ]
     if len(lengths) and lengths.min() < lengths.max():
         drawn.append(
-            draw("Lengths", lambda: plots.LengthsDisplay.from_objects(data.X, labels), "How long the objects are.")
+            draw("Lengths", partial(plots.LengthsDisplay.from_objects, data.X, labels), "How long the objects are.")
         )
     if data.kind == "series":
         few = spread_over_classes(labels, len(data), MOST_LENGTHS)
@@ -115,10 +116,10 @@ def _figures(data: Dataset, lengths: Floats) -> list[Figure]:
         drawn.append(
             draw(
                 "Mean curves",
-                lambda: plots.MeanCurveDisplay.from_objects(some, None if labels is None else labels[few]),
+                partial(plots.MeanCurveDisplay.from_objects, some, None if labels is None else labels[few]),
                 "Mean over the objects of a class, at the same share of their length; the band is one standard "
                 "deviation.",
-                wide=True,
+                WIDE,
             )
         )
     return drawn

@@ -27,7 +27,7 @@ def section(data: Dataset, evaluation: Evaluation | None, left: LeftOut | None, 
         count, error, (low, high) = len(data), evaluation.best.error, evaluation.best.interval
         base = evaluation.baseline
     else:
-        errors, groups = left.truth != left.predicted, None if data.groups is None else data.groups[left.index]
+        errors, groups = left.truth != left.predicted, None if data.groups is None else data.groups[left.owner]
         count, error, (low, high) = len(errors), float(errors.mean()), error_interval(errors, groups=groups)
         base = 1.0 - float(np.unique(left.truth, return_counts=True)[1].max()) / count
     span = f"{100 * low:.1f} to {100 * high:.1f}"
@@ -37,12 +37,12 @@ def section(data: Dataset, evaluation: Evaluation | None, left: LeftOut | None, 
         gap = expected_calibration_error(left.truth, left.probabilities, classes=left.classes)
         figures.append((percent(gap), "calibration error", "mean gap between probability and truth"))
     sentence = (
-        f"{left.name} on {count:,} {data.kind or 'objects'} that it had not seen, in {left.origin}. Always answering the "
-        f"most frequent class errs in {percent(base)}."
+        f"by {left.name} on {count:,} objects that it had not seen, in {left.origin}. Always answering the most frequent "
+        f"class errs in {percent(base)}."
     )
     return {
         "title": _title(data),
-        "strong": f"Error {percent(error)} ({span}):",
+        "strong": f"Error {percent(error)} ({span})",
         "answer": sentence,
         "more": _rivals(evaluation),
         "figures": figures,

@@ -1,4 +1,4 @@
-"""Predictions about objects that a classifier had not seen: of an evaluation, or of the search of an auto classifier."""
+"""Predictions about objects that a classifier had not seen, of an evaluation or of the folds of an auto classifier."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LeftOut(NamedTuple):
         The classifier.
     classes : ndarray of shape (k,)
         The classes, sorted.
-    index : ndarray of shape (m,)
+    owner : ndarray of shape (m,)
         The objects; with repetitions an object comes several times.
     truth, predicted : ndarray of shape (m,)
         Their classes, and those predicted.
@@ -35,7 +35,7 @@ class LeftOut(NamedTuple):
 
     name: str
     classes: NDArray[Any]
-    index: Ints
+    owner: Ints
     truth: NDArray[Any]
     predicted: NDArray[Any]
     probabilities: Floats | None
@@ -50,7 +50,7 @@ class LeftOut(NamedTuple):
     def first(self, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return the first prediction about each of n objects, and which of them have one."""
         predicted, known = np.empty(n, dtype=self.predicted.dtype), np.zeros(n, dtype=bool)
-        predicted[self.index[::-1]], known[self.index] = self.predicted[::-1], True
+        predicted[self.owner[::-1]], known[self.owner] = self.predicted[::-1], True
         return predicted, known
 
 

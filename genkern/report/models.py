@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,19 +14,28 @@ from genkern import plots
 from genkern.models.base import Model
 from genkern.report.parts import SHOWN, Figure, draw, short
 
-MOST = 4  # models that are drawn
-MOST_NAMED = 40  # members of a list that are looked into
+MOST, LISTED = 4, 30  # models that are drawn, and that are named
+INSIDE = 40  # members of a list that are looked into
 
 
 def section(model: Any) -> dict[str, Any]:
-    """Return the steps of a classifier, its models with pictures, and what it has instead where there are none."""
+    """Return the steps of a classifier and its models, some with pictures; what it has instead where there are none."""
     if model is None:
-        return {"why": "No model was given.", "steps": [], "models": [], "more": 0}
+        return {"why": "No model was given.", "steps": [], "drawn": [], "listed": [], "count": 0}
     fitted = getattr(model, "best_estimator_", model)
-    found = list(_unlike(walk(fitted)))
-    shown = [{"where": where, "what": _named(value), "figures": _figures(value)} for where, value in found[:MOST]]
-    why = "" if found else "It has no generative model: what it has learned are the features and weights of these steps."
-    return {"why": why, "steps": list(_steps(fitted)), "models": shown, "more": max(len(found) - MOST, 0)}
+    found = [(where, _named(value), value) for where, value in _unlike(walk(fitted))]
+    pictured: list[dict[str, Any]] = []
+    for where, what, value in found:
+        figures = _figures(value) if len(pictured) < MOST else []
+        if figures:
+            pictured.append({"where": where, "what": what, "figures": figures})
+    why = ""
+    if not found:
+        why = "It has no generative model: what it has learned are the features and weights of the steps above."
+    elif not pictured:
+        why = "There are no pictures of such models: they have neither states, nor symbols, nor curves."
+    listed = [(where, what) for where, what, _ in found[:LISTED]]
+    return {"why": why, "steps": list(_steps(fitted)), "drawn": pictured, "listed": listed, "count": len(found)}
 
 
 def walk(part: Any, where: tuple[str, ...] = (), seen: set[int] | None = None) -> Iterator[tuple[str, Model]]:
@@ -47,7 +57,7 @@ def walk(part: Any, where: tuple[str, ...] = (), seen: set[int] | None = None) -
         for key, value in part.items():
             yield from walk(value, (*where, str(key)), seen)
     elif isinstance(part, list | tuple):
-        for i, value in enumerate(part[:MOST_NAMED]):
+        for i, value in enumerate(part[:INSIDE]):
             yield from walk(value, (*where, f"{i + 1} of {len(part)}"), seen)
 
 
@@ -66,31 +76,25 @@ def _named(model: Model) -> str:
 
 
 def _figures(model: Model) -> list[Figure]:
-    """Return the pictures that this model has; displays refuse models which they cannot draw."""
-
-    one = model[0] if model.shape else model  # type: ignore[index]
+    """Return the pictures that a model has; displays refuse models which they cannot draw."""
+    one = model[0] if model.shape else model
     drawn = [
         draw(
             "States",
-            lambda: plots.StateDiagramDisplay.from_model(one),
+            partial(plots.StateDiagramDisplay.from_model, one),
             "Arrows are as wide as the transition is probable; rare ones are left out.",
         ),
-        draw(
-            "Symbols",
-            lambda: plots.LogoDisplay.from_model(one),
-            "Letters are as high as they are informative, in bits.",
-        ),
+        draw("Symbols", partial(plots.LogoDisplay.from_model, one), "Letters are as high as they are informative."),
         draw(
             "Mean values",
-            lambda: plots.MeanCurveDisplay.from_model(one),
+            partial(plots.MeanCurveDisplay.from_model, one),
             "Means of the states; the band is one standard deviation.",
         ),
     ]
-    kept = [figure for figure in drawn if figure.svg]
-    return kept or [Figure("Picture", "", why=f"There is no picture of a {type(model).__name__}.")]
+    return [figure for figure in drawn if figure.svg]
 
 
-def _steps(model: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+def _steps(model: Any) -> Iterator[dict[str, Any]]:
     """Yield the steps of a classifier in words."""
     if isinstance(model, Pipeline):
         for name, step in model.steps:

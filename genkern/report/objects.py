@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,15 +54,15 @@ def section(data: Dataset, model: Any, left: LeftOut | None) -> dict[str, Any]:
         "predicted": said is not None and labels is not None,
         "map": draw(
             "Map of the objects",
-            lambda: plots.ObjectMapDisplay.from_gram(K, labels, names=names, predicted=said),
-            wide=True,
+            partial(plots.ObjectMapDisplay.from_gram, K, labels, names=names, predicted=said),
+            width=720,
         ),
         "orders": [
             (
                 order,
                 draw(
                     f"Gram matrix, ordered by {order}",
-                    lambda by=order: plots.GramDisplay.from_matrix(K, labels, order=by, names=names),  # type: ignore[misc]
+                    partial(plots.GramDisplay.from_matrix, K, labels, order=order, names=names),
                 ),
             )
             for order in (("class", "cluster") if labels is not None else ("cluster",))

@@ -140,7 +140,11 @@ def _check(data: Dataset, evaluation: Evaluation | None) -> None:
     if evaluation is None:
         return
     if data.y is None or not np.array_equal(evaluation.y, data.y):
-        got = "none" if data.y is None else f"{len(data)} in data and {len(evaluation.y)} in evaluation, or in another order"
+        got = (
+            "none"
+            if data.y is None
+            else f"{len(data)} in data and {len(evaluation.y)} in evaluation, or in another order"
+        )
         raise ValueError(
             f"{WHO}: 'evaluation' must be of the objects in 'data', with the same labels in the same order. Got {got}."
         )

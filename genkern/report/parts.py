@@ -39,10 +39,10 @@ class Figure(NamedTuple):
     wide: bool = False
 
 
-def draw(title: str, make: Callable[[], Any], caption: str = "", *, wide: bool = False) -> Figure:
+def draw(title: str, make: Callable[[], Any], caption: str = "", width: int = NARROW) -> Figure:
     """Return the picture of a display, or why there is none: a page never fails for want of a picture."""
     try:
-        return Figure(title, make().svg(width=WIDE if wide else NARROW), caption, wide=wide)
+        return Figure(title, make().svg(width=width), caption, wide=width > NARROW)
     except Exception as error:
         return Figure(title, "", why=reason(error))
 

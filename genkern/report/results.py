@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from genkern.io.dataset import Dataset
 from genkern.progress import spell_seconds
 from genkern.report.left_out import LeftOut
 from genkern.report.parts import Figure, draw, names_of, percent, short, shown_labels
-from genkern.validation import Floats
 
 LISTED = 20  # wrong predictions that are listed
 NONE = (
@@ -91,31 +91,31 @@ def _figures(left: LeftOut) -> list[Figure]:
     drawn = [
         draw(
             "Confusion matrix",
-            lambda: plots.ConfusionDisplay.from_predictions(truth, said),
+            partial(plots.ConfusionDisplay.from_predictions, truth, said),
             "Rows are true classes, columns predicted ones; what is off the diagonal is wrong.",
         )
     ]
     by = "probabilities" if left.probabilities is not None else "decision values"
     for title, display, caption in (
         ("ROC curves", plots.RocDisplay, f"Each class against the rest, objects ranked by {by}."),
-        ("Precision and recall", plots.PrecisionRecallDisplay, "How many of those found are right, and how many are found."),
+        (
+            "Precision and recall",
+            plots.PrecisionRecallDisplay,
+            "How many of those found are right, and how many are found.",
+        ),
     ):
         if left.scores is None:
             why = f"{left.name} gives neither probabilities nor decision values, so objects cannot be ranked."
             drawn.append(Figure(title, "", why=why))
         else:
-            scores: Floats = left.scores
-            drawn.append(
-                draw(title, lambda make=display: make.from_predictions(truth, scores, classes), caption)  # type: ignore[misc]
-            )
+            drawn.append(draw(title, partial(display.from_predictions, truth, left.scores, classes), caption))
     if left.probabilities is None:
         drawn.append(Figure("Calibration", "", why=f"{left.name} gives no probabilities."))
     else:
-        probabilities: Floats = left.probabilities
         drawn.append(
             draw(
                 "Calibration",
-                lambda: plots.CalibrationDisplay.from_predictions(truth, probabilities, classes),
+                partial(plots.CalibrationDisplay.from_predictions, truth, left.probabilities, classes),
                 "Of objects predicted with a probability of 80 %, 80 % should be right: the curve on the diagonal.",
             )
         )
@@ -125,7 +125,7 @@ def _figures(left: LeftOut) -> list[Figure]:
 def _wrong(data: Dataset, left: LeftOut) -> dict[str, Any]:
     """Return the wrong predictions, the surest first, and how many there are."""
     places = np.flatnonzero(left.truth != left.predicted)
-    first = np.unique(left.index[places], return_index=True)[1]
+    first = np.unique(left.owner[places], return_index=True)[1]
     places, sure = places[first], None
     if left.probabilities is not None and len(places):
         columns = np.searchsorted(left.classes, left.predicted[places])
@@ -135,7 +135,7 @@ def _wrong(data: Dataset, left: LeftOut) -> dict[str, Any]:
     names = names_of(data)
     rows = [
         {
-            "id": names[left.index[place]],
+            "id": names[left.owner[place]],
             "label": short(left.truth[place]),
             "predicted": short(left.predicted[place]),
             "sure": "" if sure is None else percent(float(sure[i])),
