@@ -21,6 +21,8 @@ from .evaluation import evaluate as evaluate
 from .evaluation import two_sample_test as two_sample_test
 from .explanation.explain import Explanation as Explanation
 from .explanation.explain import explain as explain
+from .explanation.importance import Importance as Importance
+from .explanation.importance import permutation_importance as permutation_importance
 from .explanation.set import ExplanationSet as ExplanationSet
 from .explanation.set import explain_set as explain_set
 from .features.characteristic import CharacteristicFeatures as CharacteristicFeatures

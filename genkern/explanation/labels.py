@@ -185,16 +185,26 @@ def describe(step: Any, name: str, columns: list[Column] | None) -> About:
     """Return what is known of a feature by its name."""
     found = PARAMETER.fullmatch(name)
     if found is None:
-        return _product(name)
+        return About("v", "log-odds") if name == "v" else _product(name)
     index = found["index"].split(",")
     owners = [OWNERS[owner] for owner in found["owners"].split(".") if owner]
     channel, text = _channel(found["field"], index, len(owners), columns), ""
     if channel is not None:
         text = f"{channel.text}: "
     text += _parameter(found["field"], index, owners, channel is not None, step)
-    before = found["before"].rstrip(".:")
     block = name.rpartition("[")[0]
-    return About(block, f"{text}, {before}" if before else text, "" if channel is None else channel.channel)
+    return About(block, text + _before(found["before"]), "" if channel is None else channel.channel)
+
+
+def _before(text: str) -> str:
+    """Return the words for what stands before a parameter: "B." for a class, "v[A]:B." for log-odds and a class."""
+    odds, _, label = text.removesuffix(".").rpartition(":")
+    if label.startswith("systems["):
+        label, noun = label[8:-1], "system"
+    else:
+        noun = "class"
+    said = [f"log-odds of {odds[2:-1] or odds}"] if odds else []
+    return "".join(f", {part}" for part in [*said, *([f"{noun} {label}"] if label else [])])
 
 
 def _product(name: str) -> About:
@@ -225,6 +235,10 @@ def _parameter(field: str, index: list[str], owners: list[str], has_channel: boo
     if field in ("occupancy", "state"):
         nouns = ["component"] if hasattr(getattr(step, "model_", None), "components") else ["state", "component"]
         return "visits of " + ", ".join(f"{noun} {number}" for noun, number in zip(nouns, index))
+    if field == "v":
+        return f"log-odds of {index[0]}"
+    if field == "mean" and not owners and len(rest) == 2:  # of observations in a state
+        return f"mean in state {rest[0]}"
     if field in ("start", "starts"):
         return f"start in {' '.join(index)}"
     if field == "transitions":

@@ -228,18 +228,14 @@ def explain_set(pipeline: Any, X: Any, y: ArrayLike | None = None, *, channels: 
     names, channel = _last(*features.channels())
     member = sparse.hstack([membership(block, len(paths)), membership(channel, max(len(names), 1))], format="csr")
     count, width = len(linear.classes), len(block)
-    sums, wanted, absolute, signed = (
-        np.zeros((n, member.shape[1])),
-        np.zeros(n, np.int64),
-        0.0,
-        np.zeros((count, width)),
-    )
+    sums, wanted = np.zeros((n, member.shape[1])), np.zeros(n, np.int64)
+    absolute, signed = np.zeros(width), np.zeros((count, width))
     step = max(1, NUMBERS // max(width, 1))
     for start in range(0, n, step):
         part = np.arange(start, min(start + step, n))
         chosen, each = _contributions(linear, take(X, part), None if codes is None else codes[part])
         wanted[part], sums[part] = chosen, _dense(each @ member)
-        absolute = absolute + np.asarray(abs(each).sum(axis=0)).ravel()
+        absolute += np.asarray(abs(each).sum(axis=0)).ravel()
         signed += _dense(membership(chosen, count).T @ each)
     intercepts, decisions = linear.intercepts[wanted], sums[:, : len(paths)].sum(axis=1) + linear.intercepts[wanted]
     return ExplanationSet(
