@@ -37,8 +37,8 @@ def section(data: Dataset, evaluation: Evaluation | None, left: LeftOut | None, 
         gap = expected_calibration_error(left.truth, left.probabilities, classes=left.classes)
         figures.append((percent(gap), "calibration error", "mean gap between probability and truth"))
     sentence = (
-        f"by {left.name} on {count:,} objects that it had not seen, in {left.origin}. Always answering the most frequent "
-        f"class errs in {percent(base)}."
+        f"by {left.name} on {count:,} objects that it had not seen, in {left.origin}. Always answering the most "
+        f"frequent class errs in {percent(base)}."
     )
     return {
         "title": _title(data),
