@@ -77,8 +77,8 @@ class ObjectMapDisplay(Display):
         n, who = len(points), cls.__name__
         if points.shape[1] != 2:
             raise ValueError(f"{who}: expected places of shape (n, 2). Got shape {points.shape}.")
-        given = ((y, "y"), (names, "names"), (predicted, "predicted"))
-        return cls(points, *(check_labels(values, n, name, who) for values, name in given), axes)
+        labels, called = check_labels(y, n, "y", who), check_labels(names, n, "names", who)
+        return cls(points, labels, called, check_labels(predicted, n, "predicted", who), axes)
 
     @classmethod
     def from_gram(

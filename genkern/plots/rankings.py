@@ -200,5 +200,5 @@ def _counts(own: NDArray[np.bool_], scores: Floats) -> tuple[NDArray[np.int64], 
     """Return the numbers of objects of the class, and of others, with at least each of the different scores."""
     order = np.argsort(-scores, kind="stable")
     last = np.flatnonzero(np.diff(scores[order], append=np.nan) != 0)
-    hits = np.cumsum(own[order])[last]
+    hits = np.cumsum(own[order].astype(np.int64))[last]
     return hits, last + 1 - hits
