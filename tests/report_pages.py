@@ -63,7 +63,7 @@ def words(n: int = 60, seed: int = 0) -> genkern.Dataset:
     rng = np.random.default_rng(seed)
     y = np.array(["coding", "other"])[np.arange(n) % 2]
     X = [
-        "".join(rng.choice(["ab", "ba", "c"], 12, p=[0.7, 0.1, 0.2] if label == "coding" else [0.3, 0.4, 0.3]))
+        "".join(rng.choice(["AC", "CA", "GT"], 12, p=[0.7, 0.1, 0.2] if label == "coding" else [0.3, 0.4, 0.3]))
         for label in y
     ]
     return genkern.Dataset(X, y, [f"seq{i:03d}" for i in range(n)], kind="symbols", meta={"name": "words"})

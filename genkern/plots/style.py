@@ -50,7 +50,7 @@ def css() -> str:
     classes = "\n".join(f".gk-c{i} {{ color: var(--gk-c{i}); }}" for i in range(len(COLOURS)))
     return (
         f":root, [data-theme=light] {{ color-scheme: light; {light}}}\n"
-        f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ color-scheme: dark; {dark}}} }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ color-scheme: dark; {dark}}} }}\n"
         f"[data-theme=dark] {{ color-scheme: dark; {dark}}}\n"
         f"@media print {{ :root, [data-theme] {{ color-scheme: light; {light}}} }}\n"
         f"{RULES}{classes}\n"

@@ -185,7 +185,7 @@
     hide();
     byId("shown").textContent = `${count} of ${marks.length} objects shown`;
   };
-  for (const input of inputs) if (input) input.addEventListener("input", filter);
+  for (const name of ["input", "change"]) byId("controls").addEventListener(name, filter);
   byId("controls").addEventListener("submit", (event) => event.preventDefault());
   filter();
 })();
