@@ -8,15 +8,19 @@ LOWEST_READY := .venv-lowest/.ready
 # What touches other packages most, in a few seconds each without compilation.
 QUICK := $(addprefix tests/test_,$(addsuffix .py,package objects alphabets store serialize explain \
 	models_multinomial kernels learn_ridge learn_logistic embed_spectrum plots))
-PYTEST := -m pytest -q -n auto --dist loadfile -m "not slow"
+PYTEST := -m pytest -q -n auto --dist loadfile -m "not slow and not browser"
 
-.PHONY: demo test test-lowest test-lowest-quick check bench slow mutate clean
+.PHONY: demo test test-browser test-lowest test-lowest-quick check bench slow mutate clean
 
 demo: $(READY)
 	$(BIN)/genkern demo
 
 test: $(READY)
 	$(BIN)/python $(PYTEST)
+
+# Pages in a real browser: Debian's packages chromium and chromium-driver. With CI=true a missing one is a failure.
+test-browser: $(READY)
+	$(BIN)/python -m pytest -q -m browser tests/browser
 
 # The suite with the lowest versions that pyproject.toml allows, and a quick part of it for continuous integration: the
 # whole suite is collected, some of it run, one file of it compiled.

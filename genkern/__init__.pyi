@@ -21,6 +21,10 @@ from .evaluation import evaluate as evaluate
 from .evaluation import two_sample_test as two_sample_test
 from .explanation.explain import Explanation as Explanation
 from .explanation.explain import explain as explain
+from .explanation.importance import Importance as Importance
+from .explanation.importance import permutation_importance as permutation_importance
+from .explanation.set import ExplanationSet as ExplanationSet
+from .explanation.set import explain_set as explain_set
 from .features.characteristic import CharacteristicFeatures as CharacteristicFeatures
 from .features.empirical_mean_map import EmpiricalMeanMap as EmpiricalMeanMap
 from .features.fisher import FisherScore as FisherScore
@@ -132,6 +136,7 @@ from .preprocess.unit_trace import UnitTrace as UnitTrace
 from .preprocess.views import Views as Views
 from .preprocess.windows import Windows as Windows
 from .recipes.auto import AutoClassifier as AutoClassifier
+from .report import write_report as write_report
 from .saving.files import load as load
 from .saving.files import save as save
 

@@ -121,6 +121,21 @@ def gram(
     else:
         features = spectrum_svm(alphabet=alphabet)[:-1]
     table = features.fit_transform(objects)
+    return normalized(table)
+
+
+def normalized(table: Any) -> Floats:
+    r"""Return the cosines :math:`\langle x, y \rangle / (|x| |y|)` between rows, one on the diagonal.
+
+    Parameters
+    ----------
+    table : array or sparse array of shape (n, p)
+        Features. A row of zeros has the cosine zero with the others.
+
+    Returns
+    -------
+    K : ndarray of shape (n, n)
+    """
     product = table @ table.T
     K = np.asarray(product.todense() if hasattr(product, "todense") else product, dtype=np.float64)
     scale = np.sqrt(np.diag(K))

@@ -127,6 +127,51 @@ def test_evaluation_is_cross_validation_by_hand() -> None:
     assert result.as_dict()["recipes"][0]["recipe"] == "nearest"
 
 
+class Scored(Nearest):
+    """Has a score of each class: minus the distance of its nearest training number; of two classes, the difference."""
+
+    def decision_function(self, X):
+        gaps = np.abs(np.asarray(X)[:, None] - self.X_)
+        scores = np.stack([-gaps[:, self.y_ == label].min(axis=1) for label in self.classes_], axis=1)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict_proba(self, X):
+        values = self.decision_function(X)
+        scores = np.stack([-values, values], axis=1) if values.ndim == 1 else values
+        return np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_rows_have_the_scores_of_objects_that_were_left_out(k: int) -> None:
+    rng = np.random.default_rng(k)
+    X, y = rng.normal(size=30), np.array(["a", "b", "c"])[np.arange(30) % k]
+    result = evaluate(X, y, {"scored": Scored(), "nearest": Nearest()}, folds=3, repeats=2)
+    row = result["scored"]
+    assert row.probabilities.shape == row.decisions.shape == (2, 30, k)
+    for repeat in range(2):
+        for fold in range(3):
+            out = np.flatnonzero(result.folds[repeat] == fold)
+            fitted = Scored().fit(np.delete(X, out), np.delete(y, out))
+            values = fitted.decision_function(X[out])
+            wanted = np.stack([-values, values], axis=1) if k == 2 else values
+            np.testing.assert_array_equal(row.decisions[repeat, out], wanted)
+            np.testing.assert_array_equal(row.probabilities[repeat, out], fitted.predict_proba(X[out]))
+    assert result["nearest"].probabilities is None
+    assert result["nearest"].decisions is None
+
+
+def test_a_class_that_was_not_seen_is_improbable_and_has_no_decision_value() -> None:
+    class Blind(Scored):  # learns nothing of the last class
+        def fit(self, X, y):
+            seen = np.asarray(y) != "c"
+            return super().fit(np.asarray(X)[seen], np.asarray(y)[seen])
+
+    row = evaluate(np.arange(12.0), np.array(list("abc" * 4)), {"blind": Blind()}, folds=2).best
+    assert row.decisions is None
+    assert (row.probabilities[0, :, 2] == 0.0).all()
+    np.testing.assert_allclose(row.probabilities.sum(axis=2), 1.0, rtol=1e-12)
+
+
 def test_groups_stay_together_and_reach_the_classifier() -> None:
     seen: list[np.ndarray] = []
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from genkern.cli.learners import make_recipe, recipe_option, refuse_budget
+from genkern.cli.learners import make_recipe, recipe_code, recipe_option, refuse_budget
 from genkern.cli.options import alphabet_of, common, files, labelled, learning, names, read_data, reading
 from genkern.cli.output import answer, csv_rows
+from genkern.cli.reports import check_report, code_of, command_line, report_option
 from genkern.data.whole_files import check_place
 
 
@@ -20,6 +21,7 @@ from genkern.data.whole_files import check_place
 @click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Divisions into folds.")
 @click.option("--budget", help='Time for auto to choose in each fold, such as "5min".')
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="CSV file of the predictions, left out in turn.")
+@report_option
 @learning
 @reading
 @common
@@ -30,6 +32,7 @@ def evaluate_command(
     repeats: int,
     budget: str | None,
     output: Path | None,
+    report: Path | None,
     seed: int,
     jobs: int,
     as_json: bool,
@@ -39,10 +42,12 @@ def evaluate_command(
     """Cross-validate recipes side by side: errors, confidence intervals, paired tests against the best, times.
 
     Whatever a recipe chooses is chosen anew in every training part, so that the errors are those of nested
-    cross-validation. With --group, groups are never parted.
+    cross-validation. With --group, groups are never parted. For --report the best recipe is fitted once more, to all
+    objects.
     """
     if output is not None:
         check_place(output, "genkern")
+    check_report(report)
     refuse_budget(budget, recipe)
     data = labelled(read_data(files, options), files)
     from genkern.evaluation import evaluate
@@ -65,4 +70,16 @@ def evaluate_command(
             for repeat, where in enumerate(result.folds):
                 answers = [result[name].predictions[repeat] for name in done]
                 write(zip(names(data), data.y, [repeat] * len(where), where, *answers))
+    if report is not None:
+        from genkern.report import write_report
+
+        codes = ", ".join(f"{name!r}: {recipe_code(name, kind=data.kind, **settings)}" for name in recipes)
+        lines = [
+            f"choices = {{{codes}}}",
+            f"folds = dict(groups=data.groups, folds={folds}, repeats={repeats}, random_state={seed})",
+            "result = genkern.evaluate(data.X, data.y, choices, **folds)",
+            f"genkern.write_report({str(report)!r}, data, result, choices[result.best.name])",
+        ]
+        command = command_line(), code_of(files, options, lines)
+        write_report(report, data, result, recipes[result.best.name], command, verbose=not quiet)
     answer(result.as_dict(), repr(result), as_json)

@@ -47,9 +47,22 @@ def refuse_budget(budget: str | None, recipes: Sequence[str]) -> None:
 
 def make_recipe(name: str, **settings: Any) -> Any:
     """Return an unfitted recipe, with those of the settings that are given and that it has."""
+    factory, known = _factory(name, settings)
+    return factory(**known)
+
+
+def recipe_code(name: str, **settings: Any) -> str:
+    """Return Python code for what ``make_recipe`` returns."""
+    _, known = _factory(name, settings)
+    called = "AutoClassifier" if name == "auto" else f"recipes.{name}"
+    return f"genkern.{called}({', '.join(f'{key}={value!r}' for key, value in known.items())})"
+
+
+def _factory(name: str, settings: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the function of a recipe, and the settings that it takes."""
     from genkern import recipes
     from genkern.recipes.auto import AutoClassifier
 
     factory = AutoClassifier if name == "auto" else getattr(recipes, name)
-    known = inspect.signature(factory).parameters
-    return factory(**{key: value for key, value in settings.items() if key in known and value is not None})
+    taken = inspect.signature(factory).parameters
+    return factory, {key: value for key, value in settings.items() if key in taken and value is not None}

@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     shown = warnings.showwarning
     try:
         warnings.showwarning = _notes(quiet=not {"--quiet", "-q"}.isdisjoint(arguments))
-        result = genkern.main(arguments, prog_name="genkern", standalone_mode=False)
+        result = genkern.main(arguments, prog_name="genkern", standalone_mode=False, obj=arguments)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.NoArgsIsHelpError as error:

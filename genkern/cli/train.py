@@ -11,9 +11,10 @@ from typing import Any
 
 import click
 
-from genkern.cli.learners import make_recipe, recipe_option, refuse_budget
+from genkern.cli.learners import make_recipe, recipe_code, recipe_option, refuse_budget
 from genkern.cli.options import alphabet_of, common, files, labelled, learning, read_data, reading, working
 from genkern.cli.output import answer
+from genkern.cli.reports import check_report, code_of, command_line, report_option
 from genkern.data.whole_files import check_place
 from genkern.progress import spell_seconds
 
@@ -23,6 +24,7 @@ from genkern.progress import spell_seconds
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="File of the model, such as m.gk.")
 @recipe_option(several=False)
 @click.option("--budget", help='Time for auto to choose, such as "30s", "5min", "1h"; the default is no limit.')
+@report_option
 @learning
 @reading
 @common
@@ -31,6 +33,7 @@ def train_command(
     output: Path,
     recipe: str,
     budget: str | None,
+    report: Path | None,
     seed: int,
     jobs: int,
     as_json: bool,
@@ -42,6 +45,7 @@ def train_command(
     With --recipe auto, Ctrl-C ends the search and keeps the best recipe so far.
     """
     check_place(output, "genkern")
+    check_report(report)
     refuse_budget(budget, [recipe])
     data = labelled(read_data(files, options), files)
     from genkern import save
@@ -65,6 +69,20 @@ def train_command(
         **({"chosen": model.best_name_, "tried": model.results_} if recipe == "auto" else {}),
     }
     save(model, output, summary=summary)
+    if report is not None:
+        from genkern.report import write_report
+
+        lines = [
+            f"recipe = {recipe_code(recipe, kind=data.kind, **settings)}",
+            "model = recipe.fit(data.X, data.y)"
+            if data.groups is None
+            else "model = genkern.evaluation.fitting.fit_grouped(recipe, data.X, data.y, data.groups)",
+            f"genkern.save(model, {str(output)!r})",
+            f"genkern.write_report({str(report)!r}, data, model=model)",
+        ]
+        write_report(
+            report, data, model=model, command=(command_line(), code_of(files, options, lines)), verbose=not quiet
+        )
     answer({"model": str(output), **summary}, _story(output, summary), as_json)
 
 

@@ -42,6 +42,12 @@ class Row:
         Difference from the row with the least errors, and its p-value; none for that row.
     failure : str, optional
         Why there is no result.
+    probabilities : ndarray of shape (repeats, n, k), optional
+        Probabilities of the classes when the object was left out, by ``predict_proba``; none where the classifier
+        gives none.
+    decisions : ndarray of shape (repeats, n, k), optional
+        Decision values of the classes when the object was left out, by ``decision_function``; of two classes, that of
+        the first is minus that of the second. None where the classifier gives none, or none for each class.
     """
 
     name: str
@@ -53,6 +59,8 @@ class Row:
     predict_seconds: float
     versus_best: PairedTest | None = None
     failure: str | None = None
+    probabilities: Floats | None = None
+    decisions: Floats | None = None
 
     @property
     def error(self) -> float:
@@ -243,7 +251,13 @@ class _Trial:
 
     def __init__(self, name: str, labels: NDArray[Any], repeats: int):
         self.name, self._labels = name, labels
+        self._classes = np.unique(labels)
         self._predictions = np.empty((repeats, len(labels)), dtype=labels.dtype)
+        shape = (repeats, len(labels), len(self._classes))
+        self._scores: dict[str, Floats | None] = {
+            "predict_proba": np.zeros(shape),
+            "decision_function": np.zeros(shape),
+        }
         self._fold_errors: list[float] = []
         self._times: list[tuple[float, float]] = []
         self._failure: str | None = None
@@ -253,13 +267,20 @@ class _Trial:
         if self._failure is not None:
             return
         repeat, train, test = part
+        left_out = [objects[i] for i in test]
         try:
             began = time.perf_counter()
             part_groups = None if groups is None else groups[train]
             fitted = fit_grouped(recipe, [objects[i] for i in train], self._labels[train], part_groups)
             half = time.perf_counter()
-            predicted = fitted.predict([objects[i] for i in test])
+            predicted = fitted.predict(left_out)
             self._times.append((half - began, time.perf_counter() - half))
+            for method, kept in self._scores.items():
+                scores = None if kept is None else _class_scores(fitted, method, left_out, self._classes)
+                if kept is None or scores is None:
+                    self._scores[method] = None
+                else:
+                    kept[repeat, test] = scores
         except Exception as error:  # a recipe that does not fit these objects must not spoil the others
             self._failure = f"{type(error).__name__}: {error}"
             return
@@ -271,11 +292,35 @@ class _Trial:
         errors = (self._predictions != self._labels).mean(axis=0)
         if self._failure is not None:
             return Row(self.name, errors, np.empty(0), self._predictions, (0.0, 1.0), 0.0, 0.0, failure=self._failure)
-        fit, predict = np.mean(self._times, axis=0)
-        interval = error_interval(errors, groups=groups)
+        fit, predict = map(float, np.mean(self._times, axis=0))
         return Row(
-            self.name, errors, np.array(self._fold_errors), self._predictions, interval, float(fit), float(predict)
+            self.name,
+            errors,
+            np.array(self._fold_errors),
+            self._predictions,
+            error_interval(errors, groups=groups),
+            fit,
+            predict,
+            probabilities=self._scores["predict_proba"],
+            decisions=self._scores["decision_function"],
         )
+
+
+def _class_scores(fitted: Any, method: str, objects: list[Any], classes: NDArray[Any]) -> Floats | None:
+    """Return probabilities or decision values (n, k) of the classes, or None where there is not one for each.
+
+    A class that no training object had is of probability zero; it has no decision value.
+    """
+    if not hasattr(fitted, method):
+        return None
+    given, known = np.asarray(getattr(fitted, method)(objects), np.float64), fitted.classes_
+    if given.ndim == 1:
+        given = np.stack([-given, given], axis=1)
+    if given.shape[1] != len(known) or (method == "decision_function" and len(known) < len(classes)):
+        return None
+    scores = np.zeros((len(given), len(classes)))
+    scores[:, np.searchsorted(classes, known)] = given
+    return scores
 
 
 def _ranked(rows: list[Row], groups: Any) -> list[Row]:

@@ -9,17 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.exceptions import NotFittedError
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import Pipeline
-from sklearn.svm import SVC, NuSVC
-from sklearn.utils.validation import check_is_fitted
 
+from genkern.explanation.labels import Features, channels_of, grouped, made_by
+from genkern.explanation.linear import Linear, linear_of
 from genkern.explanation.steps import Seen, Traced, follow
 from genkern.features.positions import as_vector
 from genkern.validation import Floats, check_int, one_warning_each
-
-ROUNDING = 1e-6  # relative: a linear classifier's own decision value differs by less
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,6 +44,8 @@ class Explanation:
         The contribution of each feature at each position: its rows sum to ``positions``.
     x : object
         The explained object.
+    features : Features, optional
+        The parts of the pipeline that features belong to, of which ``labels`` and ``by_block`` speak.
 
     Examples
     --------
@@ -74,9 +71,15 @@ class Explanation:
     rest: float
     table: Any
     x: Any
+    features: Features | None = None
+
+    @property
+    def labels(self) -> NDArray[np.object_]:
+        """What the features are, in words, (p,): "A..C (pairs, 3 apart)" for the name ``pairs__0-3__A..C``."""
+        return np.array([self._label(j) for j in range(len(self.names))], dtype=object)
 
     def top(self, n: int = 10) -> list[tuple[str, float]]:
-        """Return the names and contributions of the n features that contribute most, of either sign.
+        """Return the labels and contributions of the n features that contribute most, of either sign.
 
         Parameters
         ----------
@@ -84,17 +87,25 @@ class Explanation:
         """
         count = check_int(n, "n", "Explanation.top")
         order = np.argsort(-np.abs(self.contributions), kind="stable")[:count]
-        return [(str(self.names[j]), float(self.contributions[j])) for j in order]
+        return [(self._label(j), float(self.contributions[j])) for j in order]
 
-    def by_block(self) -> dict[str, Floats]:
+    def by_block(self, depth: int = 1) -> dict[str, Floats]:
         """Return the contributions (T,) of positions for each block of features, such as ``transitions``.
 
-        A block is the common part of names before their last bracket.
+        Parameters
+        ----------
+        depth : int, default=1
+            1 for the parts of the pipeline, which are those of a ``FeatureUnion``, or blocks of parameters where there
+            is none; 2 and more for their sub-parts, "pairs / 0-3".
         """
-        blocks = [str(name).rpartition("[")[0] or str(name) for name in self.names]
-        names, owner = np.unique(blocks, return_inverse=True)
-        member = sparse.csr_array((np.ones(len(owner)), (np.arange(len(owner)), owner)), (len(owner), len(names)))
-        return {str(name): column for name, column in zip(names, (self.table @ member).toarray().T)}
+        names, member = grouped(*self._paths(), check_int(depth, "depth", "Explanation.by_block", 1))
+        return dict(zip(names, (self.table @ member).toarray().T))
+
+    def _label(self, j: int) -> str:
+        return str(self.names[j]) if self.features is None else self.features.label(j)
+
+    def _paths(self) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
+        return made_by(None, self.names).paths() if self.features is None else self.features.paths()
 
     def __repr__(self) -> str:
         places = "no" if self.positions is None else len(self.positions)
@@ -117,7 +128,7 @@ class Explanation:
 
 
 @one_warning_each()
-def explain(pipeline: Any, x: Any, label: Any = None) -> Explanation:
+def explain(pipeline: Any, x: Any, label: Any = None, *, channels: Any = None) -> Explanation:
     r"""Return the contributions of every feature and of every position to a linear classifier's decision.
 
     .. math:: f(x) = b + \sum_j w_j \phi_j(x), \qquad \phi_j(x) = f_j\Big(\sum_t s_{tj} + a_j\Big), \qquad
@@ -141,12 +152,14 @@ def explain(pipeline: Any, x: Any, label: Any = None) -> Explanation:
         ``MultiScale`` or ``CrossFit`` of such, a ``FeatureUnion``, or any other transformer, then without positions),
         steps that map features one to one or select some, and a classifier with ``coef_``: ``LinearSVC``,
         ``LogisticRegression``, ``RidgeClassifier``, ``SVC(kernel="linear")`` of two classes, this package's kernel
-        classifiers with ``kernel="linear"``, ``OneVsRestClassifier`` of such. For a fitted grid search its best
-        pipeline is used.
+        classifiers with ``kernel="linear"``, ``OneVsRestClassifier`` of such. For a fitted grid search or
+        ``AutoClassifier`` its best pipeline is used.
     x : object
         One object: a string, a token list, a series or a bag.
     label : object, optional
         The class whose decision value is explained; the default is the class that is predicted.
+    channels : sequence of str, optional
+        Names of the channels of a series, for labels; the default is x0, x1, ...
 
     Returns
     -------
@@ -171,21 +184,16 @@ def explain(pipeline: Any, x: Any, label: Any = None) -> Explanation:
     >>> explanation.positions.round(2)
     array([ 1.43,  1.43, -1.24,  1.43,  1.43])
     """
-    chosen = getattr(pipeline, "best_estimator_", pipeline)
-    *steps, classifier = _check_pipeline(chosen)
-    weights, intercepts = _linear_parts(classifier)
-    traced = _trace(chosen, steps, x)
-    classes = classifier.classes_.tolist()
-    wanted = classifier.predict(traced.row)[0] if label is None else label
-    if wanted not in classes:
-        raise ValueError(f"explain: 'label' must be one of {', '.join(map(repr, classes))}. Got {label!r}.")
-    index = classes.index(wanted)
-    sign = -1.0 if len(weights) == 1 and index == 0 else 1.0
-    row = 0 if len(weights) == 1 else index
-    coefficients, intercept = sign * weights[row], sign * float(intercepts[row])
+    linear = linear_of(pipeline)
+    traced = trace(linear, x, channels)
+    wanted = linear.classifier.predict(traced.row)[0] if label is None else label
+    if wanted not in linear.classes:
+        raise ValueError(f"explain: 'label' must be one of {', '.join(map(repr, linear.classes))}. Got {label!r}.")
+    index = linear.classes.index(wanted)
+    coefficients, intercept = linear.weights[index], float(linear.intercepts[index])
     contributions = coefficients * as_vector(traced.row)
     decision = float(contributions.sum() + intercept)
-    _check_linear(classifier, traced.row, sign * decision, row, float(np.abs(contributions).sum()))
+    linear.check(traced.row, np.array([index]), np.array([decision]), np.abs(contributions).sum(keepdims=True))
     table = sparse.csr_array(traced.terms * coefficients[None])
     positions = None if table.shape[0] == 0 else np.asarray(table.sum(axis=1), np.float64)
     rest = contributions.sum() - (0.0 if positions is None else positions.sum())
@@ -193,71 +201,40 @@ def explain(pipeline: Any, x: Any, label: Any = None) -> Explanation:
         if array is not None:
             array.setflags(write=False)
     return Explanation(
-        classes[index], decision, intercept, contributions, traced.names, positions, float(rest), table, x
+        linear.classes[index],
+        decision,
+        intercept,
+        contributions,
+        traced.features.names(),
+        positions,
+        float(rest),
+        table,
+        x,
+        traced.features,
     )
 
 
-def _check_pipeline(pipeline: Any) -> list[Any]:
-    """Return the steps of a fitted pipeline; one that is the last step of another, or a search's best, is unfolded."""
-    if not isinstance(pipeline, Pipeline) or len(pipeline.steps) < 2:
-        got = f"{len(pipeline.steps)} step" if isinstance(pipeline, Pipeline) else type(pipeline).__name__
-        raise TypeError(
-            "explain: 'pipeline' must be a scikit-learn Pipeline of an embedding and a linear classifier, as "
-            f"make_pipeline(FisherScore(HMMEstimator(4)), LinearSVC()). Got {got}."
-        )
-    try:
-        check_is_fitted(pipeline)
-    except NotFittedError:
-        raise NotFittedError(
-            "explain: the pipeline is not fitted yet. Call its fit with training data first."
-        ) from None
-    *steps, last = [step for _, step in pipeline.steps]
-    last = getattr(last, "best_estimator_", last)
-    return [*steps, *_check_pipeline(last)] if isinstance(last, Pipeline) else [*steps, last]
-
-
-def _linear_parts(classifier: Any) -> tuple[Floats, Floats]:
-    """Return coefficients (k, p) and biases (k,): k is one for two classes, else their number."""
-    if isinstance(classifier, OneVsRestClassifier):
-        parts = [_linear_parts(estimator) for estimator in classifier.estimators_]
-        return np.concatenate([weights for weights, _ in parts]), np.concatenate([bias for _, bias in parts])
-    coefficients = getattr(classifier, "coef_", None)
-    if coefficients is None or not hasattr(classifier, "classes_"):
-        kernel = getattr(classifier, "kernel", None)
-        what = type(classifier).__name__ + (f"(kernel={kernel!r})" if isinstance(kernel, str) else "")
-        raise TypeError(
-            "explain: the last step must be a linear classifier with coef_, such as LinearSVC, LogisticRegression, "
-            f"SVC(kernel='linear') or KernelRidgeClassifierCV(kernel='linear'). Got {what}."
-        )
-    if isinstance(classifier, SVC | NuSVC) and len(classifier.classes_) > 2:
-        raise TypeError(
-            f"explain: {type(classifier).__name__} decides between pairs of its {len(classifier.classes_)} classes "
-            "and lets them vote, so that no class has a linear decision value. Use LinearSVC or "
-            "OneVsRestClassifier(SVC(kernel='linear'))."
-        )
-    table = coefficients.toarray() if sparse.issparse(coefficients) else coefficients
-    weights = np.atleast_2d(np.asarray(table, np.float64))
-    return weights, np.broadcast_to(np.ravel(classifier.intercept_), len(weights)).astype(np.float64)
-
-
-def _trace(pipeline: Pipeline, steps: list[Any], x: Any) -> Traced:
+def trace(linear: Linear, x: Any, channels: Any = None) -> Traced:
     """Return the features of one object, refusing several."""
+    pipeline = linear.pipeline
     try:
         of_table = hasattr(pipeline, "n_features_in_") and not isinstance(x, str) and np.ndim(x) == 1
-        state = follow(steps, Seen(np.asarray(x)[None] if of_table else [x]))
+        start = Seen(np.asarray(x)[None]) if of_table else Seen([x], columns=channels_of(x, channels))
+        state = follow(linear.steps, start)
     except (TypeError, ValueError) as error:
         count = _count(pipeline, x)
         if count is None:
             raise
         raise ValueError(
-            f"explain: 'x' must be one object. Got a list of {count}: explain them one by one, explain(pipeline, x[0])."
+            f"explain: 'x' must be one object. Got a list of {count}: explain one of them, explain(pipeline, x[0]), or "
+            "the whole set, explain_set(pipeline, x)."
         ) from error
     if not isinstance(state, Traced):
         raise TypeError("explain: no step of the pipeline turns objects into features.")
     return state
 
 
-def _count(pipeline: Pipeline, x: Any) -> int | None:
+def _count(pipeline: Any, x: Any) -> int | None:
     """Return the number of objects in x for the pipeline, None if x is no list of objects."""
     try:
         with warnings.catch_warnings():
@@ -265,13 +242,3 @@ def _count(pipeline: Pipeline, x: Any) -> int | None:
             return len(pipeline.predict(x))
     except (TypeError, ValueError):
         return None
-
-
-def _check_linear(classifier: Any, row: Any, decision: float, index: int, size: float) -> None:
-    """Refuse a classifier whose decision value is not the linear function of its coefficients."""
-    own = float(np.ravel(classifier.decision_function(row))[index])
-    if not abs(own - decision) <= ROUNDING * (size + abs(own)):
-        raise TypeError(
-            f"explain: the decision value of {type(classifier).__name__}, {own:.6g}, is not the linear function of the "
-            f"features that its coef_ and intercept_ say, {decision:.6g}."
-        )

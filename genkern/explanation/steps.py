@@ -6,7 +6,6 @@ from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.feature_selection import SelectorMixin
@@ -14,6 +13,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from genkern.data.objects import pack_series
+from genkern.explanation.labels import Column, Features, columns_after, made_by, named, united
 from genkern.features.log_odds import LogOddsWeights
 from genkern.features.positions import as_vector, share
 from genkern.preprocess.block_normalizer import BlockNormalizer
@@ -36,10 +36,13 @@ class Seen(NamedTuple):
     reads : sparse array of shape (T, S), or None
         Shares of the T original positions in the contributions of the S positions of that object; None if they are the
         same, no rows if unknown.
+    columns : list of Column, or None
+        The columns of a series; None for other objects.
     """
 
     X: Any
     reads: Any = None
+    columns: list[Column] | None = None
 
 
 class Traced(NamedTuple):
@@ -50,12 +53,13 @@ class Traced(NamedTuple):
     row : matrix of shape (1, p), dense or sparse
     terms : sparse array of shape (T, p)
         The contributions of positions; the rest of ``row`` belongs to none. No rows if unknown.
-    names : ndarray of shape (p,) of str
+    features : Features
+        What they are called.
     """
 
     row: Any
     terms: Any
-    names: NDArray[np.object_]
+    features: Features
 
 
 def follow(steps: list[Any], state: Any) -> Any:
@@ -83,15 +87,25 @@ def look(step: Any, state: Seen) -> Seen:
     """Take an object through a step that returns another object."""
     X = step.transform(state.X)
     before, after = len(state.X[0]), len(X[0])
+    columns = _columns(step, state.columns, X[0])
     if isinstance(step, Windows):
         reads = _windows_read(step, before)
     elif isinstance(step, Turns):
         reads = _turns_read(step, before)
     elif before == after:
-        return Seen(X, state.reads)
+        return Seen(X, state.reads, columns)
     else:
         reads = sparse.csr_array((0, after))
-    return Seen(X, reads if state.reads is None or reads.shape[0] == 0 else state.reads @ reads)
+    return Seen(X, reads if state.reads is None or reads.shape[0] == 0 else state.reads @ reads, columns)
+
+
+def _columns(step: Any, columns: list[Column] | None, x: Any) -> list[Column] | None:
+    """Return the columns of what a step has made of an object, None if it is no series."""
+    if np.ndim(x) != 2:
+        return None
+    if columns is None:  # numbers of symbols
+        return named(_names(step, None, np.shape(x)[1]))
+    return columns_after(step, columns, np.shape(x)[1])
 
 
 def _windows_read(step: Windows, length: int) -> Any:
@@ -127,14 +141,17 @@ def advance(step: Any, state: Any) -> Any:
         row = step.transform(state.X)
         if getattr(row, "ndim", 0) != 2:
             return look(step, state)
-        return Traced(row, sparse.csr_array((0, row.shape[1])), _names(step, None, row.shape[1]))
+        given = None if state.columns is None else [column.name for column in state.columns]
+        made = made_by(step, _names(step, given, row.shape[1]), state.columns)
+        return Traced(row, sparse.csr_array((0, row.shape[1])), made)
     row = step.transform(state.row)
     if isinstance(step, SelectorMixin):
         kept = step.get_support(indices=True)
-        return Traced(row, state.terms[:, kept], state.names[kept])
+        return Traced(row, state.terms[:, kept], state.features.select(kept))
     if isinstance(step, OneToOneFeatureMixin | FunctionTransformer) and row.shape == state.row.shape:
-        return Traced(row, _mapped(step, state, row), state.names)
-    return Traced(row, sparse.csr_array((0, row.shape[1])), _names(step, state.names, row.shape[1]))
+        return Traced(row, _mapped(step, state, row), state.features)
+    made = made_by(step, _names(step, state.features.names(), row.shape[1]))
+    return Traced(row, sparse.csr_array((0, row.shape[1])), made)
 
 
 def _embed(step: Any, state: Seen) -> Traced:
@@ -142,7 +159,7 @@ def _embed(step: Any, state: Seen) -> Traced:
     row, terms = step.transform(state.X), step.position_features(state.X)
     if state.reads is not None:
         terms = state.reads @ terms
-    return Traced(row, sparse.csr_array(terms), _names(step, None, row.shape[1]))
+    return Traced(row, sparse.csr_array(terms), made_by(step, _names(step, None, row.shape[1]), state.columns))
 
 
 def _mapped(step: Any, state: Traced, row: Any) -> Any:
@@ -155,11 +172,11 @@ def _mapped(step: Any, state: Traced, row: Any) -> Any:
     return share(state.terms, as_vector(state.row), as_vector(row) - origin)
 
 
-def _names(step: Any, given: Any, width: int) -> NDArray[np.object_]:
+def _names(step: Any, given: Any, width: int) -> list[str]:
     """Return the names of the features of a step, generated if it has none."""
     if hasattr(step, "get_feature_names_out"):
-        return np.asarray(step.get_feature_names_out(given), dtype=object)
-    return np.array([f"{type(step).__name__.lower()}{j}" for j in range(width)], dtype=object)
+        return list(step.get_feature_names_out(given))
+    return [f"{type(step).__name__.lower()}{j}" for j in range(width)]
 
 
 @advance.register
@@ -181,7 +198,7 @@ def _(step: FeatureUnion, state: Any) -> Traced:
 
 @advance.register
 def _(step: MultiScale, state: Any) -> Traced:
-    series = Seen(pack_series(state.X, "MultiScale").objects(), state.reads)
+    series = state._replace(X=pack_series(state.X, "MultiScale").objects())
     return _side_by_side({kind: advance(part, series) for kind, part in step.parts_.items()})
 
 
@@ -206,14 +223,15 @@ def _(step: Standardize, state: Any) -> Traced:
     else:
         change = as_vector(row) - as_vector(step.transform(0.0 * state.row))
         terms = share(state.terms[:, kept], as_vector(state.row)[kept], change)
-    return Traced(row, sparse.csr_array(terms), state.names[kept])
+    return Traced(row, sparse.csr_array(terms), state.features.select(kept))
 
 
 @advance.register
 def _(step: LogOddsWeights, state: Any) -> Traced:
     row, before = step.transform(state.row), as_vector(state.row)
     terms = [share(state.terms, before, after) for after in as_vector(row).reshape(len(step.weights_), -1)]
-    return Traced(row, sparse.hstack(terms, format="csr"), _names(step, state.names, row.shape[1]))
+    made = made_by(step, _names(step, state.features.names(), row.shape[1]))
+    return Traced(row, sparse.hstack(terms, format="csr"), made)
 
 
 def _side_by_side(parts: dict[str, Traced]) -> Traced:
@@ -224,6 +242,6 @@ def _side_by_side(parts: dict[str, Traced]) -> Traced:
         part.terms if part.terms.shape[0] == length else sparse.csr_array((length, part.terms.shape[1]))
         for part in parts.values()
     ]
-    names = [f"{name}__{feature}" for name, part in parts.items() for feature in part.names]
     stacked = sparse.hstack(rows, format="csr") if any(map(sparse.issparse, rows)) else np.concatenate(rows, axis=1)
-    return Traced(stacked, sparse.hstack(terms, format="csr"), np.array(names, dtype=object))
+    features = united({name: part.features for name, part in parts.items()})
+    return Traced(stacked, sparse.hstack(terms, format="csr"), features)
