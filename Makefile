@@ -10,7 +10,7 @@ QUICK := $(addprefix tests/test_,$(addsuffix .py,package objects alphabets store
 	models_multinomial kernels learn_ridge learn_logistic embed_spectrum plots))
 PYTEST := -m pytest -q -n auto --dist loadfile -m "not slow and not browser"
 
-.PHONY: demo test test-browser test-lowest test-lowest-quick check bench slow mutate clean
+.PHONY: demo docs linkcheck test test-browser test-lowest test-lowest-quick check bench slow mutate clean
 
 demo: $(READY)
 	$(BIN)/genkern demo
@@ -45,6 +45,13 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The site, in docs/_build/html, without warnings; links to other sites need a network, and are checked apart.
+docs: $(READY)
+	$(BIN)/python -m sphinx -M html docs docs/_build -q -W --keep-going
+
+linkcheck: $(READY)
+	$(BIN)/python -m sphinx -M linkcheck docs docs/_build -q
+
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
@@ -60,4 +67,4 @@ $(LOWEST_READY): pyproject.toml tests/lowest.py
 	touch $@
 
 clean:
-	rm -rf .venv .venv-lowest .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants
+	rm -rf docs/_build docs/generated .venv .venv-lowest .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants

@@ -1,4 +1,4 @@
-"""Settings of the site: ``make docs`` builds it into docs/_build. Nothing is fetched, when it is built or when it is read."""
+"""Settings of the site: ``make docs`` builds it into docs/_build. Nothing is fetched, in building or reading it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build"]
-suppress_warnings = ["toc.empty_glob"]  # pages that are not there in every version
 templates_path = ["templates"]
 highlight_language = "none"
 

@@ -1,10 +1,11 @@
-"""What the site has beside the files of docs/: pages made of the source, links out of the folder, formulas as MathML."""
+"""What the site has beside the files of docs/: pages made of the source, links out of it, formulas as MathML."""
 
 from __future__ import annotations
 
 import inspect
 import os
 import re
+from html import escape
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,6 +34,9 @@ SECTIONS = {
     "Pictures": ("plots",),
     "Data sets": ("datasets",),
 }
+OPTIONAL = re.compile(r"^(\w+)\*\n", re.M)  # entries of a table of contents that may be missing
+# What docutils does not know of LaTeX, in words that it does.
+TEX = {r"\dots": r"\ldots", r"\iff": r"\Leftrightarrow"}
 LINK = re.compile(r"(?<=\])\(([^)#\s:]+)((?:#[^)\s]*)?)\)")
 
 
@@ -79,8 +83,7 @@ def reference() -> str:
             names[title] += [f"{name}.{member}" for member in members(value)]
         else:
             names[home[home_of(value)]].append(name)
-    text = [heading("Reference", "="), "Every public name, from its docstring. Most are imported from ``genkern`` itself.\n",
-            ".. currentmodule:: genkern\n"]  # fmt: skip
+    text = [heading("Reference", "="), "Every public name, from its docstring.\n", ".. currentmodule:: genkern\n"]
     for section, found in names.items():
         # what is in the package itself need not be there a second time, as a member of its module
         plain = {name for name in found if "." not in name}
@@ -130,7 +133,8 @@ def formulas() -> str:
 
 def equations() -> str:
     """Return which public name refers to which equation, as a page, from the docstrings."""
-    rows = ["# Names and their sources", "", "The references of the docstrings of all public names.", "", "| name | source |", "|---|---|"]  # fmt: skip
+    rows = ["# Names and their sources", "", "The references of the docstrings of all public names.", ""]
+    rows += ["| name | source |", "|---|---|"]
     for name in sorted(genkern.__all__, key=str.lower):
         document = inspect.getdoc(getattr(genkern, name)) or ""
         found = re.search(r"^References\n-+\n(.*?)(?=\n\n\w+\n---|\Z)", document, re.S | re.M)
@@ -144,17 +148,26 @@ def equations() -> str:
 def setup(app: Any, docs: Path) -> None:
     """Connect all this to Sphinx."""
     from docutils import nodes
+    from docutils.utils.math import MathError
     from docutils.utils.math.latex2mathml import tex2mathml
+    from sphinx.util.logging import getLogger
+
+    logger = getLogger(__name__)
 
     def read(app: Any, name: str, text: list[str]) -> None:
         page = docs / f"{name}.md"
         if page.exists() and not name.startswith("generated"):
+            text[0] = OPTIONAL.sub(lambda found: found[0] if (docs / f"{found[1]}.md").exists() else "", text[0])
             text[0] = relink(text[0], docs, page, page)
 
     def formula(translator: Any, node: Any, block: bool) -> None:
-        # docutils knows no \dots; MathML is drawn by browsers themselves, without scripts and fonts from elsewhere
-        tex = node.astext().replace(r"\dots", r"\ldots")
-        mathml = tex2mathml(tex, as_block=block)
+        # MathML is drawn by browsers themselves, without scripts and fonts from elsewhere
+        tex = re.sub(r"\\[a-z]+", lambda found: TEX.get(found[0], found[0]), node.astext())
+        try:
+            mathml = tex2mathml(tex, as_block=block)
+        except MathError as error:
+            logger.warning(f"formula {tex!r}: {error}", location=node)
+            mathml = f"<code>{escape(tex)}</code>"
         translator.body.append(f'<div class="math">{mathml}</div>\n' if block else mathml)
         raise nodes.SkipNode
 

@@ -2,8 +2,9 @@
 Fisher scores of points
 =======================
 
-The Fisher score of an object is the gradient of its log-likelihood by the parameters: in which direction would the model have to move
-to make this object more probable? Here the model is a Gaussian in one dimension, with two parameters.
+The Fisher score of an object is the gradient of its log-likelihood by the parameters: in which
+direction would the model have to move to make this object more probable? Here the model is a
+Gaussian in one dimension, with two parameters.
 """
 
 import matplotlib.pyplot as plt
@@ -17,8 +18,9 @@ scores = model.log_prob_grad([[[x]] for x in points])  # by the mean and the log
 print(model.parameter_names)
 
 # %%
-# A point right of the mean wants the mean moved to the right; a far one wants the variance larger, a near one smaller. The scores
-# lie on a parabola, so that a linear rule on scores is a quadratic rule on points.
+# A point right of the mean wants the mean moved to the right; a far one wants the variance larger,
+# a near one smaller. The scores lie on a parabola, so that a linear rule on scores is a quadratic
+# rule on points.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.0, 3.0), layout="constrained")
 grid = np.linspace(-3.5, 3.5, 200)

@@ -2,8 +2,9 @@
 Tangents of posterior log-odds
 ==============================
 
-With one model per class, an object has log-odds, and the log-odds have derivatives by the parameters. A learner on both, the TOP
-features, can mend a boundary that badly estimated models have put at the wrong place.
+With one model per class, an object has log-odds, and the log-odds have derivatives by the
+parameters. A learner on both, the TOP features, can mend a boundary that badly estimated models
+have put at the wrong place.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +20,8 @@ names = top.get_feature_names_out()
 print(names)
 
 # %%
-# The first feature is the log-odds, zero at the boundary; the others say how it changes with each parameter. A linear classifier
-# draws the weighted sum of these curves.
+# The first feature is the log-odds, zero at the boundary; the others say how it changes with each
+# parameter. A linear classifier draws the weighted sum of these curves.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.0, 3.0), layout="constrained", sharex=True)
 left.plot(grid, features[:, 0], color="black")

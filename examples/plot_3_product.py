@@ -2,7 +2,8 @@
 The probability product kernel
 ==============================
 
-The overlap of two laws: the integral of the root of their product (Bhattacharyya), which is one if they are equal.
+The overlap of two laws: the integral of the root of their product (Bhattacharyya), which is one if
+they are equal.
 """
 
 import matplotlib.pyplot as plt

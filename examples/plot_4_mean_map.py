@@ -2,8 +2,8 @@
 The mean map kernel
 ===================
 
-How alike is a draw of one law to a draw of the other? The scale is set by λ, not by the width of the laws, so that laws which do
-not overlap can still be alike.
+How alike is a draw of one law to a draw of the other? The scale is set by λ, not by the width of
+the laws, so that laws which do not overlap can still be alike.
 """
 
 import matplotlib.pyplot as plt

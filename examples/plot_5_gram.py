@@ -2,8 +2,8 @@
 A Gram matrix and its map
 =========================
 
-Binary sequences of two hidden Markov models that emit both symbols equally often: only the order tells them apart. Each sequence gets
-a model of its own, and the models are compared.
+Binary sequences of two hidden Markov models that emit both symbols equally often: only the order
+tells them apart. Each sequence gets a model of its own, and the models are compared.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,8 @@
 What a classifier saw in a splice junction
 ==========================================
 
-A weight matrix of all windows, the Fisher scores under it, and a linear SVM. Nobody told it where the junction is.
+A weight matrix of all windows, the Fisher scores under it, and a linear SVM. Nobody told it where
+the junction is.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,8 @@
 Recipes side by side
 ====================
 
-The same folds for all, intervals, and a paired test against the best; on a part of the splice junctions.
+The same folds for all, intervals, and a paired test against the best; on a part of the splice
+junctions.
 """
 
 import matplotlib.pyplot as plt

@@ -23,8 +23,8 @@ from genkern.cli.output import answer
 def demo_command(fast: bool, output: Path, jobs: int, as_json: bool, quiet: bool, debug: bool) -> None:
     """See it at work on the two sets of the package: errors, a report, an explanation.
 
-    Cross-validates auto beside what people use today on splice junctions and Japanese vowels, prints the errors, explains
-    one window, and saves a report page of each set and a picture.
+    Cross-validates auto beside what people use today on splice junctions and Japanese vowels, prints the errors,
+    explains one window, and saves a report page of each set and a picture.
     """
     if jobs == 0 or jobs < -1:
         raise click.BadParameter(f"expected a positive number, or -1 for all cores; got {jobs}", param_hint="--jobs")

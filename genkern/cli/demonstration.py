@@ -13,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScale
 from sklearn.svm import SVC
 
 from genkern import __version__, plots, recipes
+from genkern.cli.options import names
 from genkern.core.jit import first_use
 from genkern.datasets import Dataset, load_japanese_vowels, load_splice_junctions
 from genkern.evaluation import Evaluation, evaluate
@@ -89,7 +90,7 @@ def junctions_task(fast: bool, n_jobs: int) -> Task:
         Threads.
     """
     contenders = {
-        AUTO: AutoClassifier("symbols", cv=3, budget="20s", n_jobs=n_jobs),
+        AUTO: AutoClassifier("symbols", cv=3, budget="30s", n_jobs=n_jobs),
         "weight matrix per class": PlugInClassifier(SiteEstimator("dna")),
         "k-mer SVM, words of 5": recipes.spectrum_svm(5, alphabet="dna"),
     }
@@ -110,7 +111,7 @@ def vowels_task(fast: bool, n_jobs: int) -> Task:
     """
     summary = FunctionTransformer(_summary)
     contenders = {
-        AUTO: AutoClassifier("series", cv=3, budget="20s", n_jobs=n_jobs),
+        AUTO: AutoClassifier("series", cv=3, budget="30s", n_jobs=n_jobs),
         "one HMM per class": PlugInClassifier(HMMEstimator(5, structure="left-right", n_jobs=n_jobs)),
         "means and deviations, SVM": make_pipeline(summary, StandardScaler(), SVC(C=10.0)),
     }
@@ -151,9 +152,9 @@ def explained(model: Any, data: Dataset) -> str:
         raise ValueError("demo: the recipe for aligned windows has no contributions of positions.")
     strength = np.clip(np.ceil(4 * why.positions / np.abs(why.positions).max()), 0, 4).astype(int)
     strip = "".join(" .:+#"[level] for level in strength)
-    assert data.ids is not None
+    answer = model.predict([data.X[i]])[0]
     return (
-        f"One window, {data.ids[i]}, an exon that ends before position 30 (predicted {model.predict([data.X[i]])[0]}).\n"
+        f"One window, {names(data)[i]}, an exon that ends before position 30 (predicted: {answer}).\n"
         f"What speaks for that, letter by letter (# most, . least):\n  {data.X[i]}\n  {strip}\n"
         "The textbooks have GTRAGT there, the beginning of an intron; nobody told the classifier where to look."
     )
@@ -177,7 +178,8 @@ def draw(tasks: list[Task], results: list[Evaluation], path: Path) -> Path:
     for (left, right), task, result in zip(figure.subplots(len(tasks), 2, squeeze=False), tasks, results):
         errors = np.array([row.error for row in result.rows])
         ends = np.array([row.interval for row in result.rows])
-        left.errorbar(100 * errors, range(len(errors)), xerr=100 * np.abs(ends.T - errors), fmt="o", color="black", capsize=3)  # fmt: skip
+        reach = 100 * np.abs(ends.T - errors)
+        left.errorbar(100 * errors, range(len(errors)), xerr=reach, fmt="o", color="black", capsize=3)
         left.set_yticks(range(len(errors)), [row.name for row in result.rows])
         left.set(xlim=(0, None), ylim=(len(errors) - 0.5, -0.5), xlabel="error in %, with 95 % interval",
                  title=f"{task.data.name}, {len(task.data.X)} objects")  # fmt: skip

@@ -1,4 +1,4 @@
-"""One kernel at a time on the two sets that come with the package, with fixed settings, beside plug-in models and words."""
+"""One kernel at a time, with fixed settings, on the two sets that come with the package."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from genkern.models.hmm.estimator import HMMEstimator
 from genkern.papers.report import Line, Report
 
 PROTOCOL = (
-    "Splice junctions (3186 aligned windows) and Japanese vowels (640 series), stratified 5-fold cross-validation. Settings were chosen by "
-    "hand with an eye on these errors, so differences of a percent or so are optimistic."
+    "Splice junctions (3186 aligned windows) and Japanese vowels (640 series), stratified 5-fold cross-validation. "
+    "Settings were chosen by hand with an eye on these errors: differences of a percent or so are optimistic."
 )
 
 
