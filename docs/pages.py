@@ -36,7 +36,7 @@ SECTIONS = {
 }
 OPTIONAL = re.compile(r"^(\w+)\*\n", re.M)  # entries of a table of contents that may be missing
 # What docutils does not know of LaTeX, in words that it does.
-TEX = {r"\dots": r"\ldots", r"\iff": r"\Leftrightarrow"}
+TEX = {r"\dots": r"\ldots", r"\iff": r"\Leftrightarrow", r"\big": "", r"\Big": ""}
 LINK = re.compile(r"(?<=\])\(([^)#\s:]+)((?:#[^)\s]*)?)\)")
 
 
@@ -162,7 +162,7 @@ def setup(app: Any, docs: Path) -> None:
 
     def formula(translator: Any, node: Any, block: bool) -> None:
         # MathML is drawn by browsers themselves, without scripts and fonts from elsewhere
-        tex = re.sub(r"\\[a-z]+", lambda found: TEX.get(found[0], found[0]), node.astext())
+        tex = re.sub(r"\\[A-Za-z]+", lambda found: TEX.get(found[0], found[0]), node.astext())
         try:
             mathml = tex2mathml(tex, as_block=block)
         except MathError as error:
