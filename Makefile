@@ -8,9 +8,9 @@ LOWEST_READY := .venv-lowest/.ready
 # What touches other packages most, in a few seconds each without compilation.
 QUICK := $(addprefix tests/test_,$(addsuffix .py,package objects alphabets store serialize explain \
 	models_multinomial kernels learn_ridge learn_logistic embed_spectrum plots))
-PYTEST := -m pytest -q -n auto --dist loadfile -m "not slow and not browser"
+PYTEST := -m pytest -q -n auto --dist loadfile -m "not slow and not browser and not peers"
 
-.PHONY: demo docs linkcheck test test-browser test-lowest test-lowest-quick check bench slow mutate clean
+.PHONY: demo docs linkcheck test test-browser test-peers test-lowest test-lowest-quick check bench slow mutate clean
 
 demo: $(READY)
 	$(BIN)/genkern demo
@@ -21,6 +21,11 @@ test: $(READY)
 # Pages in a real browser: Debian's packages chromium and chromium-driver. With CI=true a missing one is a failure.
 test-browser: $(READY)
 	$(BIN)/python -m pytest -q -m browser tests/browser
+
+# Against the packages whose models are adapted that are too large for every checkout: torch and JAX.
+test-peers: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,peers]"
+	$(BIN)/python -m pytest -q -m peers
 
 # The suite with the lowest versions that pyproject.toml allows, and a quick part of it for continuous integration: the
 # whole suite is collected, some of it run, one file of it compiled.

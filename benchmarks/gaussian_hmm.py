@@ -120,7 +120,7 @@ def main() -> None:
         rounds=3,
     )
     if find_spec("dynamax") is None:
-        print("W5 against dynamax: left out, since it is not installed (pip install '.[dynamax]')")
+        print("W5 against dynamax: left out, since it is not installed (pip install '.[peers]')")
         return
     theirs = dynamax_pass(model, packed)
     np.testing.assert_allclose(float(theirs()[1].sum()), ours[0], rtol=1e-10)

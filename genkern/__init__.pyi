@@ -68,6 +68,8 @@ from .learn import equal_error_rate as equal_error_rate
 from .learn import expected_calibration_error as expected_calibration_error
 from .learn import roc50_score as roc50_score
 from .learn import roc_points as roc_points
+from .models.adapt.function import adapt as adapt
+from .models.base import Model as Model
 from .models.base import Statistics as Statistics
 from .models.bayes_net.estimator import BayesNetEstimator as BayesNetEstimator
 from .models.bayes_net.model import BayesNet as BayesNet

@@ -29,6 +29,7 @@ BAYES = {("BayesNet", "BayesNet", how, "iid", "exact") for how in BOTH_HOWS} | {
 METHODS = ("exact", "all-pairs", "paired")
 SWITCHING = {("SwitchingLDS", "SwitchingLDS", how, "given", method) for how in BOTH_HOWS for method in METHODS}
 DRAWS = {("Sampled", "Sampled", how, length, "exact") for how in BOTH_HOWS for length in ("all", "given")}
+OWN = {("Adapted", "Value", how, length, "exact") for how in (*BOTH_HOWS, "Jeffreys") for length in ("all", "given")}
 LEAVES = ("Gaussian", "Categorical", "SiteModel", *POWER_ONLY, *BOTH)
 DIVERGENCES = {(name, name, "Jeffreys", "iid", "exact") for name in LEAVES} | {
     ("Sampled", "Sampled", "Jeffreys", length, "exact") for length in ("all", "given")
@@ -44,4 +45,5 @@ ELSEWHERE = {
     "test_affinity_switching": SWITCHING,
     "test_affinity_sampled": DRAWS,
     "test_kernels_divergences": DIVERGENCES,
+    "test_adapt": OWN,
 }

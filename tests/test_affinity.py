@@ -125,6 +125,7 @@ def test_table_prints_one_line_a_rule() -> None:
 
 # Where the paper of probability product kernels has what each family's formula is, read off its pages.
 PRINTED = {
+    "Adapted": "section 5,",
     "BayesNet": "section 4.3", "Bernoulli": "section 3.2", "Categorical": "section 3.3", "Chain": "section 4.2",
     "Dirichlet": "section 3,", "Exponential": "section 3.4", "Gamma": "section 3.4", "Gaussian": "eq. 5",
     "Geometric": "section 3,", "HMM": "section 4.2", "KDE": "section 4.1", "LDS": "section 4.5",

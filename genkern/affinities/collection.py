@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genkern.models.base import adapt_hint
 from genkern.models.value import Value, rebatch
 from genkern.validation import Floats
 
@@ -72,16 +73,16 @@ def as_collection(models: Any, who: str) -> Collection:
         stack = rebatch(models, (math.prod(models.shape),))
         return Collection([Group(stack, np.arange(len(stack)))], models.shape)
     if not isinstance(models, Sequence | np.ndarray) or isinstance(models, str):
-        raise TypeError(f"{who}: expected a model, a stack or a list of models. Got {type(models).__name__}.")
+        raise TypeError(
+            f"{who}: expected a model, a stack or a list of models. Got {type(models).__name__}.{adapt_hint(models)}"
+        )
     if len(models) == 0:
         raise ValueError(f"{who}: needs at least one model. Got an empty list.")
     members: dict[Any, list[int]] = {}
     for i, model in enumerate(models):
         if not isinstance(model, Value):
-            raise TypeError(
-                f"{who}: a list must hold models. Got {type(model).__name__} at index {i}; FitEach turns objects into "
-                "models."
-            )
+            remedy = adapt_hint(model) or " FitEach turns objects into models."
+            raise TypeError(f"{who}: a list must hold models. Got {type(model).__name__} at index {i}.{remedy}")
         members.setdefault(_likeness(model), []).append(i)
     groups = []
     for places in members.values():

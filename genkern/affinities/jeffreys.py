@@ -19,7 +19,8 @@ from genkern.affinities.gaussian import as_kind, promoted
 from genkern.affinities.how import Jeffreys
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
-from genkern.affinities.sampled import Densities, densities
+from genkern.affinities.sampled import Densities, by_draws, densities
+from genkern.models.adapt.adapted import Adapted
 from genkern.models.families.bernoulli import Bernoulli
 from genkern.models.families.categorical import Categorical
 from genkern.models.families.dirichlet import Dirichlet
@@ -32,6 +33,7 @@ from genkern.models.families.poisson import Poisson
 from genkern.models.families.site import SiteModel
 from genkern.models.families.von_mises import VonMises
 from genkern.models.sampled import Sampled
+from genkern.models.value import Value
 from genkern.validation import Floats
 
 REFERENCE = "Jebara, Kondor & Howard (2004), section 7"
@@ -253,3 +255,14 @@ def sampled_divergence(P: Sampled, Q: Sampled, how: Jeffreys, length: int | None
         first, second = _log_ratios(found)
         out[index] = -how.a * max(0.0, float(first.mean() + second.mean()))
     return out
+
+
+def _adapted_error(P: Adapted, Q: Any, how: Jeffreys, length: int | None = None) -> float:
+    return _divergence_error(*by_draws(P, Q), how, length)
+
+
+@affinity.register(Adapted, Value, Jeffreys, length="all", **BY_DRAWS | {"error": _adapted_error})
+@affinity.register(Adapted, Value, Jeffreys, length="given", **BY_DRAWS | {"error": _adapted_error})
+def adapted_divergence(P: Adapted, Q: Any, how: Jeffreys, length: int | None = None) -> Floats:
+    """Return ``sampled_divergence`` of somebody's models with others, each represented by draws."""
+    return sampled_divergence(*by_draws(P, Q), how, length)

@@ -13,6 +13,7 @@ from genkern.affinities.rules import AffinityExplanation, PairError, Rule, Table
 from genkern.validation import Floats, check_int
 
 Formula = TypeVar("Formula", bound=Callable[..., Any])
+Line = tuple[type, ...]  # a class and its ancestors, the nearest first
 
 
 class Affinity:
@@ -123,7 +124,7 @@ class Affinity:
         method : str, default="exact"
             The kind of formula.
         """
-        rule, turned = self._find(type(P), type(Q), how, length, method)
+        rule, turned = self._find(P, Q, how, length, method)
         if not turned:
             return rule.block(P, Q, how, length)
         try:
@@ -145,7 +146,7 @@ class Affinity:
         method : str, default="exact"
             The kind of formula.
         """
-        rule, turned = self._find(type(P), type(Q), how, None, method)
+        rule, turned = self._find(P, Q, how, None, method)
         if rule.factors is None:
             return None
         found = rule.factors(Q, P, how) if turned else rule.factors(P, Q, how)
@@ -170,7 +171,7 @@ class Affinity:
         """Return logs between two stacks, naming the models if a pair cannot be compared."""
         try:
             if first.stack is second.stack:
-                rule, _ = self._find(type(first.stack), type(first.stack), how, length, method)
+                rule, _ = self._find(first.stack, first.stack, how, length, method)
                 return rule.square(first.stack, how, length)
             return self.block(first.stack, second.stack, how, length, method)
         except PairError as error:
@@ -283,7 +284,7 @@ class Affinity:
         method : str, default="exact"
             The kind of formula.
         """
-        rule, turned = self._find(type(p), type(q), how, _checked(how, length), method)
+        rule, turned = self._find(p, q, how, _checked(how, length), method)
         first, second = (q, p) if turned else (p, q)
         parts = {part: self.explain(getattr(first, part), getattr(second, part), how) for part in rule.parts}
         if rule.error is None or first.shape or second.shape:
@@ -293,25 +294,26 @@ class Affinity:
             rule.name, rule.reference, rule.kind, parts, rule.error(first, second, how, *lengths)
         )
 
-    def _find(self, left: type, right: type, how: How, length: int | None, method: str) -> tuple[Rule, bool]:
+    def _find(self, P: Any, Q: Any, how: How, length: int | None, method: str) -> tuple[Rule, bool]:
         """Return the nearest rule, and whether it is for the reversed pair: not if it fits both ways equally well."""
+        left, right = (getattr(models, "lineage", type(models).__mro__) for models in (P, Q))
         key = (left, right, type(how), length is None, method)
         if key not in self._found:
-            self._found[key] = self._search(left, right, type(how), length is None, method)
+            self._found[key] = self._search((left, right), type(how), length is None, method)
         return self._found[key]
 
-    def _search(self, left: type, right: type, how: type, free: bool, method: str) -> tuple[Rule, bool]:
+    def _search(self, lines: tuple[Line, Line], how: type, free: bool, method: str) -> tuple[Rule, bool]:
         found: list[tuple[int, bool, Rule]] = []
         for rule in self._rules.values():
             if rule.method != method or rule.length == ("given" if free else "all"):
                 continue
             for turned in (False, True):
-                pair = (right, left) if turned else (left, right)
-                if all(map(issubclass, (*pair, how), (rule.left, rule.right, rule.how))):
-                    steps = map(_distance, (*pair, how), (rule.left, rule.right, rule.how))
-                    found.append((sum(steps), turned, rule))
+                sides = (*(reversed(lines) if turned else lines), how.__mro__)
+                wanted = (rule.left, rule.right, rule.how)
+                if all(kind in line for line, kind in zip(sides, wanted)):
+                    found.append((sum(line.index(kind) for line, kind in zip(sides, wanted)), turned, rule))
         if not found:
-            raise self._missing(left, right, how, free, method)
+            raise self._missing(lines, how, free, method)
         least = min(steps for steps, _, _ in found)
         # Both ways count, or two rules could win, one for each order of the pair.
         nearest = {id(rule): (rule, turned) for steps, turned, rule in reversed(found) if steps == least}
@@ -319,19 +321,18 @@ class Affinity:
             tied = [rule for rule, _ in reversed(nearest.values())]
             names = " and ".join(f"{r.name!r} ({r.left.__name__} x {r.right.__name__})" for r in tied)
             raise TypeError(
-                f"affinity: {left.__name__} x {right.__name__} under {how.__name__} fits {names} equally well; "
+                f"affinity: {_pair(lines)} under {how.__name__} fits {names} equally well; "
                 "register a formula for this very pair."
             )
         return next(iter(nearest.values()))
 
-    def _missing(self, left: type, right: type, how: type, free: bool, method: str) -> Exception:
+    def _missing(self, lines: tuple[Line, Line], how: type, free: bool, method: str) -> Exception:
         """Return the error for a pair without a formula, naming the available ones."""
-        pair = f"{left.__name__} x {right.__name__} under {how.__name__}"
+        pair = f"{_pair(lines)} under {how.__name__}"
         fitting = [
             rule
             for rule in self._rules.values()
-            if issubclass(how, rule.how)
-            and any(issubclass(a, rule.left) and issubclass(b, rule.right) for a, b in ((left, right), (right, left)))
+            if issubclass(how, rule.how) and any(rule.left in a and rule.right in b for a, b in (lines, lines[::-1]))
         ]
         if any(rule.method == method for rule in fitting):
             return needs_length(pair) if free else TypeError(f"affinity: {pair} takes no length: leave it out.")
@@ -343,9 +344,8 @@ class Affinity:
         )
 
 
-def _distance(cls: type, ancestor: type) -> int:
-    """Return the distance of an ancestor in the method resolution order."""
-    return cls.__mro__.index(ancestor)
+def _pair(lines: tuple[Line, Line]) -> str:
+    return " x ".join(line[0].__name__ for line in lines)
 
 
 def _checked(how: Any, length: Any) -> int | None:

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from genkern.affinities.how import Expected, Power
 from genkern.affinities.registry import affinity
 from genkern.data.objects import check_objects, kind_of
+from genkern.models.adapt.adapted import Adapted
 from genkern.models.sampled import Sampled
+from genkern.models.value import Value, rebatch
 from genkern.validation import Floats
 
 BETA = "Jebara, Kondor & Howard (2004), section 5, draws of both models"
@@ -63,6 +65,45 @@ def sampled_mean_map(P: Sampled, Q: Sampled, how: Expected, length: int | None =
         for i, k in np.ndindex(len(left), len(right)):
             out[(*block, i, k)] = _log(_mean_values(rows[i], rows[len(left) + k], symbols, how)[0].mean())
     return out
+
+
+def _drawn(P: Any, n: int, seed: int) -> Sampled:
+    """Return a model or stack as known by draws."""
+    members = [Sampled(P[index] if P.shape else P, n, seed) for index in np.ndindex(P.shape)]
+    return rebatch(Sampled.stack(members), P.shape)
+
+
+def by_draws(P: Adapted, Q: Any) -> tuple[Sampled, Sampled]:
+    """Return both sides as known by draws: as many of the second as of the first, unless it says how many."""
+    n, seed = P.n_draws, P.seed
+    left = _drawn(P, n, seed)
+    if isinstance(Q, Sampled):
+        return left, Q
+    return left, left if Q is P else _drawn(Q, getattr(Q, "n_draws", n), getattr(Q, "seed", seed))
+
+
+def _adapted_product_error(P: Adapted, Q: Any, how: Power, length: int | None = None) -> float:
+    return _product_error(*by_draws(P, Q), how, length)
+
+
+def _adapted_mean_error(P: Adapted, Q: Any, how: Expected, length: int | None = None) -> float:
+    return _mean_error(*by_draws(P, Q), how, length)
+
+
+@affinity.register(Adapted, Value, Power, length="all", exact="sampled", reference=BETA, error=_adapted_product_error)
+@affinity.register(Adapted, Value, Power, length="given", exact="sampled", reference=BETA, error=_adapted_product_error)
+def adapted_product(P: Adapted, Q: Any, how: Power, length: int | None = None) -> Floats:
+    """Return ``sampled_product`` of somebody's models with others, each represented by draws."""
+    return sampled_product(*by_draws(P, Q), how, length)
+
+
+@affinity.register(Adapted, Value, Expected, length="all", exact="sampled", reference=MEANS, error=_adapted_mean_error)
+@affinity.register(
+    Adapted, Value, Expected, length="given", exact="sampled", reference=MEANS, error=_adapted_mean_error
+)
+def adapted_mean_map(P: Adapted, Q: Any, how: Expected, length: int | None = None) -> Floats:
+    """Return ``sampled_mean_map`` of somebody's models with others, each represented by draws."""
+    return sampled_mean_map(*by_draws(P, Q), how, length)
 
 
 class Densities(NamedTuple):
@@ -137,7 +178,7 @@ def _log(value: float) -> float:
 
 def _vectors(draws: list[list[Any]]) -> tuple[list[NDArray[Any]], bool]:
     """Return objects of one size as rows, list by list, and whether they are symbols."""
-    objects = [x for some in draws for x in some]
+    objects = [np.full((1, 1), float(x)) if isinstance(x, float | int) else x for some in draws for x in some]
     packed = check_objects(objects, kind=kind_of(objects, "affinity", ask=False))
     if len(set(packed.lengths.tolist())) > 1:
         raise ValueError(

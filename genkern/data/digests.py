@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 DIGEST_SIZE = 16  # bytes: no collisions in practice, short file names
+ARRAYS = frozenset({"jax", "jaxlib", "torch"})  # packages whose arrays count by value
 NOT_CONTENT = frozenset({"n_jobs", "verbose", "store"})  # parameters that cannot change a result
 
 
@@ -79,10 +80,15 @@ def _state(value: Any, outer: tuple[int, ...]) -> Any:
         return items if isinstance(value, list | tuple) else sorted(map(make_key, items))
     if type(value) is dict:
         return ["dict", *sorted(make_key(_state(key, inside), _state(item, inside)) for key, item in value.items())]
+    if type(value).__module__.partition(".")[0] in ARRAYS and hasattr(value, "__array__"):
+        return np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
     name = _class_name(type(value))
     own = getattr(value, "digest", None)
     if isinstance(own, str):
         return ["digest", name, own]
+    if hasattr(value, "named_parameters") and hasattr(value, "state_dict"):  # a module of torch
+        public = {key: item for key, item in vars(value).items() if not key.startswith("_") and key != "training"}
+        return ["module", name, _state(dict(value.state_dict()), inside), _state(public, inside)]
     if isinstance(value, type) or type(value).__basicsize__ != _Plain.__basicsize__ or not hasattr(value, "__dict__"):
         raise TypeError(f"the content of an object of type {name} is not known")
     return ["object", name, _state(vars(value), inside)]

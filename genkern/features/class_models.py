@@ -12,7 +12,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.multiclass import check_classification_targets
 
 from genkern.data.objects import Packed
-from genkern.models.base import Model
+from genkern.models.base import Model, adapt_hint
 from genkern.models.class_mixture import ClassMixture
 from genkern.models.estimator import ModelEstimator
 from genkern.validation import Floats, check_bool, check_option, check_probabilities, refuse_unused
@@ -71,7 +71,8 @@ def _check_given(models: Mapping[Any, Any], who: str) -> None:
     for label, model in models.items():
         if not isinstance(model, Model):
             hint = "; give what it has fitted, its model_" if isinstance(model, ModelEstimator) else ""
-            raise TypeError(f"{who}: class {label!r} must have a model. Got {type(model).__name__}{hint}.")
+            told = f"{type(model).__name__}{hint}.{adapt_hint(model)}"
+            raise TypeError(f"{who}: class {label!r} must have a model. Got {told}")
     alphabets = [_alphabet_of(model) for model in models.values()]
     for label, alphabet in zip(labels, alphabets):
         if alphabet != alphabets[0]:
@@ -163,6 +164,6 @@ def check_estimator_of_models(estimator: Any, who: str) -> ModelEstimator:
     if not isinstance(estimator, ModelEstimator):
         raise TypeError(
             f"{who}: 'estimator' must be an estimator of models, such as HMMEstimator(n_states=3). "
-            f"Got {type(estimator).__name__}."
+            f"Got {type(estimator).__name__}.{adapt_hint(estimator)}"
         )
     return estimator

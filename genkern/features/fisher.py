@@ -43,7 +43,8 @@ class FisherScore(ModelEmbedding):
         :math:`\frac1n \sum_i U_i U_i^T`, plus a ridge. "exact" is the expectation :math:`E[U U^T]` over all objects of
         a length, averaged over the lengths seen in ``fit``: by enumeration, hence for models of symbols and short
         objects only (:math:`\sum_L m^L \le 2^{20}`), and refused otherwise. "identity" is none at all, the kernel
-        :math:`K_U`, which depends on the coordinates.
+        :math:`K_U`, which depends on the coordinates. A model made by ``adapt`` of somebody's class has "empirical" in
+        place of "complete".
     coordinates : {"softmax", "ratio", "sqrt", "raw"}, default="softmax"
         Of probabilities (see ``genkern.models.simplex``). "complete", "exact", and "empirical" without ridge, give the
         same kernel in the first three. "raw" derivatives leave the simplex and their mean is not zero, so no
@@ -72,6 +73,8 @@ class FisherScore(ModelEmbedding):
     ----------
     model_ : Model
         The model behind the scores; a ``ClassMixture`` if there is one per class.
+    information_ : str
+        The information that is used.
     whitener_ : Whitener
         The map W, by diagonal blocks.
     n_features_out_ : int
@@ -138,6 +141,7 @@ class FisherScore(ModelEmbedding):
 
     def _learn(self, packed: Packed) -> None:
         self._layout = layout_of(self.model_, self.blocks)
+        self.information_ = self._information()
         self.blocks_ = self._layout.blocks
         self.whitener_ = whitener_of(self._roots(packed))
         if self.whitener_.is_zero:
@@ -175,6 +179,18 @@ class FisherScore(ModelEmbedding):
                 "moment. Use coordinates='softmax'."
             )
 
+    def _information(self) -> str:
+        """Return the information that is used: of models known by calls alone, only that of training scores is."""
+        if not self.model_.opaque:
+            return self.information
+        if self.information not in ("complete", "empirical", "identity") or self.length_norm is not None:
+            raise ValueError(
+                "FisherScore: an adapted model is known by calls alone, so its information is 'empirical' (or "
+                "'identity') and its objects have no lengths for length_norm. Got "
+                f"information={self.information!r}, length_norm={self.length_norm!r}."
+            )
+        return "empirical" if self.information == "complete" else self.information
+
     def _roots(self, packed: Packed) -> Roots:
         """Return the blocks of the map W: roots of the information of the kept scores, ones for visits."""
         source = self._layout.source
@@ -182,20 +198,20 @@ class FisherScore(ModelEmbedding):
         visits: Roots = [(rest, np.ones(len(rest)))] if len(rest) else []
         if len(own) == 0:
             return visits
-        if self.information == "identity":
+        if self.information_ == "identity":
             return [(own, np.ones(len(own))), *visits]
-        if self.information in ("empirical", "exact"):
+        if self.information_ in ("empirical", "exact"):
             with blas().limit(limits=1, user_api="blas"):
                 return [(own, self._root_of_scores(packed, own)), *visits]
         pairs = self.model_.information(packed.lengths, self.coordinates)
         kept = restrict(pairs, source, self._layout.total)
-        if self.information == "diagonal":
+        if self.information_ == "diagonal":
             return [*((index, inverse_scale(block.diagonal())) for index, block in kept), *visits]
         return [*((index, root_of(block, RCOND_EXACT)) for index, block in kept), *visits]
 
     def _root_of_scores(self, packed: Packed, own: NDArray[np.int64]) -> Root:
         """Return the root of the second moment of the scores of columns ``own``, over the objects or over all."""
-        if self.information == "empirical":
+        if self.information_ == "empirical":
             root_n = np.sqrt(packed.n_objects)
             scores: Iterator[Floats] = (block[:, own] / root_n for _, block in self._scores(packed))
             return moment_root(scores, (packed.n_objects, len(own)), RCOND_EMPIRICAL, self.ridge)

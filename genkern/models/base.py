@@ -197,6 +197,11 @@ class Model(Value, ABC):
         for found in self.position_statistics(packed):
             yield 0, self.gradient(found, coordinates)
 
+    @property
+    def opaque(self) -> bool:
+        """Whether it is known by calls alone: its information has no closed form, its objects have no positions."""
+        return False
+
     # --- hidden variables: none by default
 
     @property
@@ -260,6 +265,12 @@ class Model(Value, ABC):
     def _require_single(self, what: str) -> None:
         if self.shape:
             raise ValueError(f"{type(self).__name__}.{what} needs one model. Got a stack of {self.shape}: index it.")
+
+
+def adapt_hint(thing: Any) -> str:
+    """Return what to do with an object that is no model but like one: it has a likelihood, or draws; else nothing."""
+    alike = any(callable(getattr(thing, name, None)) for name in ("log_prob", "score_samples", "log_probability"))
+    return " genkern.adapt(model) makes a model of an object with log_prob and sample." if alike else ""
 
 
 def draws_in(model: Any, length: int, who: str) -> int:

@@ -11,7 +11,7 @@ from scipy.special import logsumexp, softmax
 
 from genkern.data.objects import Packed
 from genkern.models import simplex
-from genkern.models.base import Model, Statistics, joined
+from genkern.models.base import Model, Statistics, adapt_hint, joined
 from genkern.models.information import InformationBlocks
 from genkern.validation import Floats, check_int, check_probabilities
 
@@ -67,7 +67,8 @@ class ClassMixture(Model):
             raise TypeError("ClassMixture: 'models' must be a dict with one model per label.")
         for label, model in models.items():
             if not isinstance(model, Model) or model.shape:
-                raise TypeError(f"ClassMixture: the entry of label {label!r} must be one model. Got {model!r:.80}.")
+                told = f"{model!r:.80}.{adapt_hint(model)}"
+                raise TypeError(f"ClassMixture: the entry of label {label!r} must be one model. Got {told}")
         count = len(models)
         shares = np.full(count, 1.0 / count) if priors is None else priors
         alphas = check_probabilities(shares, "priors", "ClassMixture", shape=(count,))
@@ -90,6 +91,11 @@ class ClassMixture(Model):
     def shape(self) -> tuple[int, ...]:
         """The batch: always one model."""
         return ()
+
+    @property
+    def opaque(self) -> bool:
+        """Whether the model of a class is known by calls alone."""
+        return any(model.opaque for model in self.models)
 
     def pack(self, X: Any) -> Packed:
         """Encode raw objects as the first class model does."""

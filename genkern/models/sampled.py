@@ -88,7 +88,7 @@ class Sampled(Value):
     @property
     def digest(self) -> str:
         """Hexadecimal digest of class and content."""
-        inner = [_digest_of(model) for model in self.models.ravel()]
+        inner = [content_key(model, "Sampled") for model in self.models.ravel()]
         return make_key(type(self).__name__, inner, list(self.shape), self.n, self.seed)
 
     def __repr__(self) -> str:
@@ -122,7 +122,7 @@ def _draws(sampled: Sampled, length: int | None) -> list[Any]:
     return sampled.sample(sampled.n, length=size, rng=rng)
 
 
-def _digest_of(model: Any) -> str:
+def content_key(model: Any, who: str) -> str:
     """Return the content digest of a model of this package, or of the attributes of another object."""
     if isinstance(model, Value):
         return model.digest
@@ -130,6 +130,6 @@ def _digest_of(model: Any) -> str:
         return state_key(model)
     except TypeError as error:
         raise TypeError(
-            f"Sampled: the content of a {type(model).__qualname__} cannot be told from its attributes ({error}). Give "
+            f"{who}: the content of a {type(model).__qualname__} cannot be told from its attributes ({error}). Give "
             "it an attribute 'digest', a string that differs where the distribution does."
         ) from None

@@ -1,0 +1,1 @@
+"""Models of users and of other packages, as models of this package."""
