@@ -131,3 +131,16 @@ def test_table_of_what_exists(column: str) -> None:
         assert np.isfinite(features).all()
         assert features.any()
     assert set(PlugInClassifier(estimator).fit(X, [0, 0, 1, 1, 1]).predict(X)) <= {0, 1}
+
+
+def test_papers_and_docstrings_name_the_same_sources() -> None:
+    """Every name in the table of docs/papers.md is public, and its docstring names the paper of its rows."""
+    author = ""
+    for row in (ROOT / "docs" / "papers.md").read_text().splitlines():
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        if not row.startswith("|") or len(cells) != 3 or cells[0] in ("paper", "---"):
+            continue
+        author = re.sub(r"^\*\*[A-Z]\. (\w+),.*", r"\1", cells[0]) if cells[0] else author
+        for name in re.findall(r"`(\w+)`", cells[2]):
+            document = (getattr(genkern, name, None) or getattr(genkern.datasets, name)).__doc__
+            assert author in document, f"{name}: {author}"
