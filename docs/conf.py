@@ -39,6 +39,7 @@ linkcheck_ignore = [r"https?://localhost"]
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "generated/gallery",
+    "within_subsection_order": "FileNameSortKey",
     "filename_pattern": r"\.py$",
     "download_all_examples": False,
     "write_computation_times": False,

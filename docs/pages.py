@@ -168,7 +168,7 @@ def setup(app: Any, docs: Path) -> None:
         except MathError as error:
             logger.warning(f"formula {tex!r}: {error}", location=node)
             mathml = f"<code>{escape(tex)}</code>"
-        translator.body.append(f'<div class="math">{mathml}</div>\n' if block else mathml)
+        translator.body.append(f'<div class="formula">{mathml}</div>\n' if block else mathml)
         raise nodes.SkipNode
 
     def skip(app: Any, what: str, name: str, value: object, skipped: bool, options: object) -> bool | None:
