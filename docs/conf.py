@@ -31,6 +31,7 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # types are in the docstrings
 numpydoc_show_class_members = False  # the template lists them
 copybutton_exclude = ".linenos, .gp, .go"

@@ -14,8 +14,8 @@ from genkern import Gaussian, TopScore
 
 models = {"first": Gaussian([-1.0], [[1.0]]), "second": Gaussian([1.5], [[0.4]])}
 grid = np.linspace(-4.0, 4.0, 161)
-top = TopScore(models)
-features = top.fit_transform([[[x]] for x in grid], ["first", "second"] + ["first"] * 159)
+top = TopScore(models, priors="uniform")
+features = top.fit_transform([[[x]] for x in grid], np.where(grid < 0, "first", "second"))
 names = top.get_feature_names_out()
 print(names)
 
@@ -26,7 +26,7 @@ print(names)
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.0, 3.0), layout="constrained", sharex=True)
 left.plot(grid, features[:, 0], color="black")
 left.axhline(0.0, color="0.8")
-left.set(xlabel="x", title="log-odds v(x)", ylim=(-12, 6))
+left.set(xlabel="x", title="log-odds v(x)", ylim=(-10, 10))
 for j, style in zip(range(1, features.shape[1]), ("-", "--", "-.", ":")):
     right.plot(grid, features[:, j], style, label=str(names[j]))
 right.set(xlabel="x", title="tangents", ylim=(-6, 6))
