@@ -33,6 +33,7 @@ SECTIONS = {
     "Models and their estimators": ("models",),
     "Pictures": ("plots",),
     "Data sets": ("datasets",),
+    "Others": (),
 }
 OPTIONAL = re.compile(r"^(\w+)\*\n", re.M)  # entries of a table of contents that may be missing
 # What docutils does not know of LaTeX, in words that it does.
@@ -79,15 +80,17 @@ def reference() -> str:
     for name in genkern.__all__:
         value = getattr(genkern, name)
         if isinstance(value, ModuleType):
-            title = home[value.__name__.split(".")[1]]
+            title = home.get(value.__name__.split(".")[1], "Others")
             names[title] += [f"{name}.{member}" for member in members(value)]
         else:
-            names[home[home_of(value)]].append(name)
+            names[home.get(home_of(value), "Others")].append(name)
     text = [heading("Reference", "="), "Every public name, from its docstring.\n", ".. currentmodule:: genkern\n"]
     for section, found in names.items():
         # what is in the package itself need not be there a second time, as a member of its module
         plain = {name for name in found if "." not in name}
         kept = [name for name in found if name in plain or name.rpartition(".")[2] not in plain]
+        if not kept:
+            continue
         lines = "".join(f"   {name}\n" for name in kept)
         text.append(f"{heading(section, '-')}\n.. autosummary::\n   :toctree: api\n   :nosignatures:\n\n{lines}")
     return "\n".join(text)

@@ -254,6 +254,16 @@ def test_an_experiment_is_reproduced(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "A quick run" in (tmp_path / "mean_map_synthetic.md").read_text()
 
 
+def test_kernels_are_compared_one_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
+    (report,) = answer_of(capsys, "reproduce", "kernels", "--quick")
+    errors = {line["method"]: line["nested"] for line in report["lines"]}
+    assert len(errors) == 12
+    windows = {name: error for name, error in errors.items() if name.startswith("splice")}
+    aware = [error for name, error in windows.items() if "60 states" in name or "quadratic" in name]
+    assert max(aware) < 0.25 < min(set(windows.values()) - set(aware))  # who knows the position, and who does not
+    assert max(error for name, error in errors.items() if name.startswith("Japanese")) < 0.5  # guessing has 0.8
+
+
 def test_recipes_know_the_alphabet_of_the_file(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
