@@ -10,13 +10,17 @@ QUICK := $(addprefix tests/test_,$(addsuffix .py,package objects alphabets store
 	models_multinomial kernels learn_ridge learn_logistic embed_spectrum plots))
 PYTEST := -m pytest -q -n auto --dist loadfile -m "not slow and not browser and not peers"
 
-.PHONY: demo test test-browser test-peers test-lowest test-lowest-quick check bench slow mutate clean
+.PHONY: demo docs linkcheck test test-browser test-peers test-lowest test-lowest-quick check bench slow mutate clean
 
 demo: $(READY)
 	$(BIN)/genkern demo
 
 test: $(READY)
 	$(BIN)/python $(PYTEST)
+
+# Pages in a real browser: Debian's packages chromium and chromium-driver. With CI=true a missing one is a failure.
+test-browser: $(READY)
+	$(BIN)/python -m pytest -q -m browser tests/browser
 
 # Against the packages whose models are adapted that are too large for every checkout: torch and JAX.
 test-peers: $(READY)
@@ -50,6 +54,13 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The site, in docs/_build/html, without warnings; links to other sites need a network, and are checked apart.
+docs: $(READY)
+	$(BIN)/python -m sphinx -M html docs docs/_build -q -W --keep-going
+
+linkcheck: $(READY)
+	$(BIN)/python -m sphinx -M linkcheck docs docs/_build -q
+
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
@@ -65,4 +76,4 @@ $(LOWEST_READY): pyproject.toml tests/lowest.py
 	touch $@
 
 clean:
-	rm -rf .venv .venv-lowest .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants
+	rm -rf docs/_build docs/generated .venv .venv-lowest .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.dummy import DummyClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
 
 import genkern
+from genkern import FisherScore, PlugInClassifier, SiteEstimator, evaluate
 from genkern.cli import demonstration as demo
 from genkern.cli import main as cli
+from genkern.evaluation import Evaluation
 
 
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -66,59 +69,48 @@ def test_a_folder_that_cannot_be_written_is_known_before_the_work(
     assert f"cannot write to {tmp_path / 'file'}: File exists; name another folder" in capsys.readouterr().err
 
 
-def small_task() -> demo.Task:
-    """Return a task that takes a moment: every real ingredient, few objects."""
-    whole = demo.vowels_task(fast=True, n_jobs=1)
-    kept = [contender for contender in whole.contenders if "of HMMs" not in contender.name]
-    return whole._replace(data=demo.subset(whole.data, 60), n_folds=2, contenders=kept, drawn=kept[1])
+@pytest.fixture(scope="module")
+def small() -> tuple[list[demo.Task], list[Evaluation]]:
+    """Return both tasks with every real ingredient but auto, on few objects, and what came out."""
+    tasks = []
+    for task in (demo.junctions_task(True, 1), demo.vowels_task(True, 1)):
+        kept = {name: classifier for name, classifier in task.contenders.items() if name != demo.AUTO}
+        tasks.append(task._replace(data=demo.subset(task.data, 90), contenders=kept))
+    return tasks, [evaluate(task.data.X, task.data.y, task.contenders, folds=2) for task in tasks]
 
 
-def result(group: str, name: str, errors: list[float], official: float | None = None) -> demo.Result:
-    return demo.Result(demo.Contender(group, name, None), np.array(errors), official)
+def test_what_people_use_learns(small: tuple[list[demo.Task], list[Evaluation]]) -> None:
+    for task, result in zip(*small):
+        assert set(task.contenders) == {row.name for row in result.rows}
+        assert result.best.error < result.baseline
+        assert all(row.failure is None for row in result.rows)
 
 
-def test_evaluation_counts_wrong_predictions(capsys: pytest.CaptureFixture[str]) -> None:
-    task = small_task()
-    found = demo.evaluate(task, demo.Contender("g", "always the first class", DummyClassifier(strategy="prior")))
-    _, counts = np.unique(task.data.y, return_counts=True)
-    assert found.errors.shape == (2,)
-    np.testing.assert_allclose(found.errors.mean(), 1 - counts.max() / counts.sum(), rtol=0, atol=0.02)
-    assert capsys.readouterr().out.count(".") >= 2
+def test_the_summary_of_a_series_is_that_of_its_channels() -> None:
+    series = np.array([[0.0, 1.0], [2.0, 5.0]])
+    np.testing.assert_array_equal(demo._summary([series]), [[1.0, 3.0, 1.0, 2.0]])
 
 
-def test_contenders_learn_and_the_picture_is_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    task = small_task()
-    results = [demo.evaluate(task, contender) for contender in task.contenders]
-    assert all(found.errors.mean() < 0.5 for found in results)  # guessing errs on 8 of 9
-    path = demo.draw([task], tmp_path / "new" / "folder")
+def test_the_picture_and_the_reports_are_saved(small: tuple[list[demo.Task], list[Evaluation]], tmp_path: Path) -> None:
+    tasks, results = small
+    path = demo.draw(tasks, results, tmp_path / "demo.png")
     assert path.is_absolute()
     assert path.read_bytes().startswith(b"\x89PNG")
-    capsys.readouterr()
+    quick = PlugInClassifier(SiteEstimator("dna")).fit(tasks[0].data.X, tasks[0].data.y)
+    pages = demo.reports(tasks, results, quick, tmp_path)
+    assert [page.name for page in pages] == ["splice_junctions.html", "Japanese_vowels.html"]
+    assert all("<html" in page.read_text() for page in pages)
 
 
-def test_table_shows_what_was_measured() -> None:
-    task = small_task()
-    text = demo.table(task, [result("first", "A", [0.1, 0.2]), result("second", "B", [0.25, 0.25])])
-    lines = [line.split() for line in text.splitlines()]
-    assert ["A", "15.0", "±", "7.1"] in lines
-    assert ["B", "25.0", "±", "0.0"] in lines
-    assert lines.index(["first"]) < lines.index(["A", "15.0", "±", "7.1"]) < lines.index(["second"])
-    assert text.splitlines()[-1].strip() == task.note
-    split = task._replace(data=demo.load_japanese_vowels())
-    assert ["A", "15.0", "±", "7.1", "3.2"] in [
-        line.split() for line in demo.table(split, [result("g", "A", [0.1, 0.2], 0.0324)]).splitlines()
-    ]
-
-
-def test_conclusion_follows_the_numbers() -> None:
-    task = small_task()
-    clear = [result("g", "A", [0.30, 0.31]), result("g", "B", [0.10, 0.11]), result("h", "C", [0.20, 0.21])]
-    text = demo.conclusion(task, clear)
-    assert "smallest error 10.5 ± 0.7 % (B; g)" in text
-    assert "Next: 20.5 ± 0.7 % (C). The difference is more than one standard deviation" in text
-    assert "Best of the group 'h': 20.5" in text
-    close = [result("g", "A", [0.10, 0.12]), result("g", "B", [0.11, 0.13])]
-    assert "within one standard deviation" in demo.conclusion(task, close)
+def test_one_window_is_explained_where_the_junction_is() -> None:
+    data = demo.subset(demo.load_splice_junctions(), 300)
+    model = make_pipeline(FisherScore(SiteEstimator("dna")), LinearSVC(C=1e-3)).fit(data.X, data.y)
+    text = demo.explained(model, data).splitlines()
+    letters, strip = text[2][2:], text[3][2:]
+    assert letters == data.X[int(np.flatnonzero(data.y == "EI")[0])]
+    assert len(strip) <= 60
+    assert 28 <= strip.index("#") <= 35  # the strongest letter is of GTRAGT
+    assert letters[30:32] == "GT"
 
 
 def test_subset_keeps_the_shares_of_the_classes() -> None:
@@ -134,8 +126,8 @@ def test_subset_keeps_the_shares_of_the_classes() -> None:
 def test_whole_demo(tmp_path: Path) -> None:
     answer = run("demo", "--fast", cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
-    assert answer.stderr == ""
-    assert (tmp_path / "genkern-demo" / "demo.png").exists()
-    assert str(tmp_path / "genkern-demo" / "demo.png") in answer.stdout
-    for name in ("plug-in HMM", "Fisher score", "product kernel", "mean map kernel", "spectrum"):
+    for name in ("demo.png", "splice_junctions.html", "Japanese_vowels.html"):
+        assert (tmp_path / "genkern-demo" / name).exists()
+        assert str(tmp_path / "genkern-demo" / name) in answer.stdout
+    for name in ("auto", "weight matrix", "k-mer SVM", "one HMM per class", "means and deviations", "One window"):
         assert name in answer.stdout

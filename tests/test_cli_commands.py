@@ -271,13 +271,24 @@ def test_every_format_trains_the_same(
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")  # few sequences, and a tight tolerance
 def test_an_experiment_is_reproduced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (report,) = answer_of(capsys, "reproduce", "mean_map_table", "--quick", "--out", tmp_path)
+    (report,) = answer_of(capsys, "reproduce", "mean_map_table", "--quick", "--out", tmp_path, "-j", 1)
     (table,) = report["tables"]
     errors = {row[0]: float(row[3].split()[0]) for row in table["rows"]}
     assert len(errors) == 7
     assert max(errors.values()) < 20.0  # nobody can do better than 6; guessing has 50
     assert "A quick run" in (tmp_path / "mean_map_table.md").read_text()
     assert "A quick run" in (tmp_path / "mean_map_table.html").read_text()
+
+
+def test_kernels_are_compared_one_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (report,) = answer_of(capsys, "reproduce", "kernels", "--quick", "-o", tmp_path, "-j", 1)
+    (table,) = report["tables"]
+    errors = {f"{row[0]}: {row[1]}": float(row[2].split()[0]) / 100 for row in table["rows"]}
+    assert len(errors) == 12
+    windows = {name: error for name, error in errors.items() if name.startswith("splice")}
+    aware = [error for name, error in windows.items() if "60 states" in name or "quadratic" in name]
+    assert max(aware) < 0.25 < min(set(windows.values()) - set(aware))  # who knows the position, and who does not
+    assert max(error for name, error in errors.items() if name.startswith("Japanese")) < 0.5  # guessing has 0.8
 
 
 def test_recipes_know_the_alphabet_of_the_file(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import os
 import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -33,7 +36,10 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
+    ROOT / "CODE_OF_CONDUCT.md",
+    ROOT / "SECURITY.md",
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "guides").glob("*.md")),
     ROOT / "genkern" / "datasets" / "README.md",
 ]
 MODULES = sorted(
@@ -43,20 +49,36 @@ MODULES = sorted(
 )
 
 
+def shell(block: str, page: Path, line: int) -> None:
+    """Run a block of shell commands in the current folder, with the command of this environment first on the path."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", block],
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{page.name}, line {line + 1}: {done.stderr}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
-def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}  # the blocks of a page follow each other
     text = page.read_text()
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
-    for match in re.finditer(r"^```python\n(.*?)^```", text, flags=re.S | re.M):
-        line = text[: match.start(1)].count("\n")
-        if ">>> " in match.group(1):
-            session = doctest.DocTestParser().get_doctest(match.group(1), names, page.name, str(page), line)
+    for match in re.finditer(r"^```(python|sh)\n(.*?)^```", text, flags=re.S | re.M):
+        language, block = match.groups()
+        line = text[: match.start(2)].count("\n")
+        if language == "sh":
+            shell(block, page, line)
+        elif ">>> " in block:
+            session = doctest.DocTestParser().get_doctest(block, names, page.name, str(page), line)
             runner.run(session, clear_globs=False)
             names = session.globs
         else:
-            exec(compile("\n" * line + match.group(1), str(page), "exec"), names)  # tracebacks show the page's line
+            exec(compile("\n" * line + block, str(page), "exec"), names)  # tracebacks show the page's line
     assert runner.failures == 0
 
 
@@ -109,3 +131,16 @@ def test_table_of_what_exists(column: str) -> None:
         assert np.isfinite(features).all()
         assert features.any()
     assert set(PlugInClassifier(estimator).fit(X, [0, 0, 1, 1, 1]).predict(X)) <= {0, 1}
+
+
+def test_papers_and_docstrings_name_the_same_sources() -> None:
+    """Every name in the table of docs/papers.md is public, and its docstring names the paper of its rows."""
+    author = ""
+    for row in (ROOT / "docs" / "papers.md").read_text().splitlines():
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        if not row.startswith("|") or len(cells) != 3 or cells[0] in ("paper", "---"):
+            continue
+        author = re.sub(r"^\*\*[A-Z]\. (\w+),.*", r"\1", cells[0]) if cells[0] else author
+        for name in re.findall(r"`(\w+)`", cells[2]):
+            document = (getattr(genkern, name, None) or getattr(genkern.datasets, name)).__doc__
+            assert author in document, f"{name}: {author}"

@@ -32,7 +32,7 @@ COMMANDS = {
     "gram": "Save the kernel values between all objects of a file.",
     "compare": "Test whether two files come from the same law.",
     "convert": "Write a file in another format.",
-    "demo": "Compare classifiers on the two embedded data sets and draw a picture.",
+    "demo": "See it at work on the two sets of the package: errors, a report, an explanation.",
     "reproduce": "Run the experiments of the papers.",
     "bench": "Measure how fast this machine is.",
     "warmup": "Compile now what would be compiled on first use.",

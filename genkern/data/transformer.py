@@ -132,7 +132,7 @@ class Transformer(DescribedEstimator, TransformerMixin, BaseEstimator, ABC):
 
         Returns
         -------
-        names : ndarray of shape (n_features_out_,) of str
+        names : ndarray of shape (n_features,) of str
         """
         check_is_fitted(self, self._fitted)
         return np.asarray(self._names_out(input_features), dtype=object)

@@ -65,7 +65,7 @@ class TopScore(ClassEmbedding):
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     n_features_out_ : int
-    mean_, scale_ : ndarray of shape (n_features_out_,)
+    mean_, scale_ : ndarray of shape (n_features,)
         Of the training features, with ``standardize``.
     dropped_ : ndarray of str
         Names of the features that are left out because they hardly vary.

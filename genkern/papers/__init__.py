@@ -8,6 +8,7 @@ from typing import Any
 
 # Names, as ``genkern reproduce`` takes them, of the modules here, and what each does.
 EXPERIMENTS = {
+    "kernels": "Plug-in models, Fisher, product, mean map and spectrum kernels on the two sets of the package.",
     "mean_map_table": "Mehta & Gray, Table 1: binary sequences of two hidden Markov models, seven classifiers.",
 }
 

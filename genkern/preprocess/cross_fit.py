@@ -153,7 +153,7 @@ class CrossFit(Transformer):
 
         Returns
         -------
-        features : ndarray or CSR matrix of shape (n, n_features_out_)
+        features : ndarray or CSR matrix of shape (n, n_features)
         """
         self.fit(X, y, groups)
         return self._embed(X, self.folds_)

@@ -39,7 +39,7 @@ class Standardize(TableTransformer):
     ----------
     kept_, dropped_ : ndarray of int
         The columns that are features, and those that are left out.
-    mean_, scale_ : ndarray of shape (len(kept_),)
+    mean_, scale_ : ndarray of shape (n_kept,)
         Means m and standard deviations s of the kept features over the training objects.
 
     Notes

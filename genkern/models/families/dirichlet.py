@@ -115,7 +115,7 @@ class DirichletEstimator(FamilyEstimator):
 
     .. math::
 
-        \psi(\hat\alpha_j) - \psi(\textstyle\sum_i \hat\alpha_i) =
+        \psi(\hat\alpha_j) - \psi({\textstyle\sum_i} \hat\alpha_i) =
         \frac{\sum \log x_j + \epsilon (\psi(1) - \psi(d))}{n + \epsilon}
 
     Parameters
