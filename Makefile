@@ -27,10 +27,6 @@ test-peers: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,peers]"
 	$(BIN)/python -m pytest -q -m peers $(wildcard tests/test_adapt*.py)
 
-# Pages in a real browser: Debian's packages chromium and chromium-driver. With CI=true a missing one is a failure.
-test-browser: $(READY)
-	$(BIN)/python -m pytest -q -m browser tests/browser
-
 # The suite with the lowest versions that pyproject.toml allows, and a quick part of it for continuous integration: the
 # whole suite is collected, some of it run, one file of it compiled.
 test-lowest: $(LOWEST_READY)
