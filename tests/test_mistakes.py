@@ -231,6 +231,7 @@ HAVE_ALPHABETS = {
     "SiteModel": "a value",
     "Recode": "its groups name the symbols",
     "contours": "has directions by default",
+    "mmd_test": "passes it to the recipe of the kind of objects",
 }
 
 

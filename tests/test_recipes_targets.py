@@ -45,6 +45,8 @@ def test_two_labels_per_object_are_for_learners_of_several(name):
 def test_one_vs_rest_still_takes_indicators():
     fitted = recipes.product_svm(2).fit(X, np.stack([Y, 1 - Y], axis=1))
     assert fitted.predict(X).shape == (8, 2)
+    with pytest.raises(ValueError, match="no probabilities, as y had several labels per object"):
+        fitted.predict_proba(X)
 
 
 @pytest.mark.parametrize(("name", "step"), [("symbols", "ridge__groups"), ("spectrum_svm", "svm__sample_weight")])

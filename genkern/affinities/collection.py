@@ -82,7 +82,7 @@ def as_collection(models: Any, who: str) -> Collection:
     for i, model in enumerate(models):
         if not isinstance(model, Value):
             remedy = adapt_hint(model) or " FitEach turns objects into models."
-            raise TypeError(f"{who}: a list must hold models. Got {type(model).__name__} at index {i}.{remedy}")
+            raise TypeError(f"{who}: a list must hold models. Got {type(model).__name__} at index {i};{remedy}")
         members.setdefault(_likeness(model), []).append(i)
     groups = []
     for places in members.values():

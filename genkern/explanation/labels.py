@@ -197,7 +197,7 @@ def describe(step: Any, name: str, columns: list[Column] | None) -> About:
 
 
 def _before(text: str) -> str:
-    """Return the words for what stands before a parameter: "B." for a class, "v[A]:B." for log-odds and a class."""
+    """Return the words for the prefix of a parameter: "B." for a class, "v[A]:B." for log-odds and a class."""
     odds, _, label = text.removesuffix(".").rpartition(":")
     if label.startswith("systems["):
         label, noun = label[8:-1], "system"

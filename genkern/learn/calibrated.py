@@ -114,6 +114,38 @@ class CalibratedOneVsRest(_FixedSVM, OneVsRestClassifier):
         super().__init__(estimator, n_jobs=n_jobs, verbose=verbose)
         self.class_weight = class_weight
 
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
+        """Fit to all objects, and in folds for the calibration, unless y has several labels per object.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,), or indicators of shape (n, n_classes)
+        sample_weight, groups : array-like of shape (n,), optional
+            As in ``CalibratedLinearSVC``.
+        """
+        if np.ndim(y) < 2 or np.shape(y)[1] == 1:
+            return super().fit(X, y, sample_weight, groups)
+        if self.class_weight is not None:
+            raise ValueError(f"{type(self).__name__}: class_weight needs one label per object. Got several.")
+        with config_context(enable_metadata_routing=True):
+            given = {} if sample_weight is None else {"sample_weight": sample_weight}
+            self._take_over(self._plain().fit(X, y, **given))
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return calibrated probabilities of the classes, (n, n_classes), where each object has one.
+
+        Parameters
+        ----------
+        X : as in ``predict``
+        """
+        if getattr(self, "multilabel_", False):
+            raise ValueError(f"{type(self).__name__}: no probabilities, as y had several labels per object.")
+        return super().predict_proba(X)
+
     def _plain(self) -> OneVsRestClassifier:
         machine = clone(self.estimator).set_fit_request(sample_weight=True)
         return OneVsRestClassifier(machine, n_jobs=self.n_jobs, verbose=self.verbose)

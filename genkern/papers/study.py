@@ -70,7 +70,7 @@ class Study:
         function : callable
             A function of a module, whose results JSON can hold.
         tasks : dict of str to tuple
-            Arguments by the name of the part; a name stands for the same work in every run.
+            Arguments by the name of the part; the same name is the same work in every run.
         """
         missing = {key: arguments for key, arguments in tasks.items() if key not in self._known}
         with Progress(self.name, len(tasks), "parts", self._verbose) as progress:

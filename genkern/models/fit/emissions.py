@@ -41,8 +41,8 @@ def refuse_other_form(given: Any, asked: Any, names: tuple[str, str, str]) -> No
     alphabet, (who, what, parameter) = getattr(given, "alphabet", None), names
     if _form(asked) != _form(given) or (alphabet is not None and not alphabet.same_codes(asked.alphabet)):
         raise ValueError(
-            f"{who}: 'init' has {what} {given!r}, and {parameter!r} asks for {asked!r}. Make them agree, or leave "
-            f"{parameter}='auto'."
+            f"{who}: 'init' has {what} {given._in_a_line(0)}, and {parameter!r} asks for {asked._in_a_line(0)}. Make "
+            f"them agree, or leave {parameter}='auto'."
         )
 
 

@@ -73,7 +73,7 @@ class LinearGaussianNet(Model):
     >>> from genkern import LinearGaussianNet
     >>> net = LinearGaussianNet({"z": ([], [], 0.0, 1.0), "x": (["z"], [2.0], 1.0, 0.5)}, observed=["x"])
     >>> net.to_gaussian()
-    Gaussian(mean=(1,), cov=(1, 1))
+    Gaussian(mean=[1], cov=[[4.5]])
     >>> net.posterior([[3.0]])[0]["z"].mean.round(4)
     array([[0.8889]])
     """
