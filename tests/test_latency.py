@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 
 import numpy as np
 import pytest
+import threadpoolctl
 from sklearn.model_selection import cross_val_score
 
 import genkern
-from genkern import recipes
+import genkern.models.families.gaussian as gaussian_model
+import genkern.models.leaf as leaf_model
+import genkern.models.mixture.model as mixture_model
+import genkern.preprocess.windows as windows_module
+from genkern import Gaussian, Mixture, recipes
 from genkern.cli.main import main
+from genkern.data.serialize import dumps
 from genkern.evaluation import latency, latency_scorer, size_scorer
 
 X, Y = ["abab", "baba", "abba", "aabb", "bbaa", "abbb"] * 2, [0, 0, 0, 1, 1, 1] * 2
@@ -54,3 +61,38 @@ def test_the_doctor_tells_what_a_model_costs(tmp_path, capsys: pytest.CaptureFix
     assert 0 < found["median_seconds"] <= found["high_seconds"]
     assert main(["doctor", str(path)]) == 0
     assert "MB" in capsys.readouterr().out
+
+
+def test_a_prediction_makes_nothing_again_that_follows_from_the_model_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads are set once for all widths of a model, and its parameters are prepared by the first prediction."""
+    made: list[str] = []
+
+    def count(place: object, name: str) -> None:
+        own = getattr(place, name)
+        monkeypatch.setattr(place, name, lambda *given, **options: made.append(name) or own(*given, **options))
+
+    series = [np.sin(np.arange(30) / (2 + y) + i) for i, y in enumerate(Y)]
+    recipe = recipes.series(4, 2).fit(series, Y)
+    one = recipe[0].transform(series[:1])
+    count(threadpoolctl.ThreadpoolController, "limit")
+    count(mixture_model, "rebatch")
+    count(leaf_model, "rebatch")
+    count(gaussian_model.core, "forms_of")
+    count(windows_module, "dct")
+    again = recipe[0].transform(series[:1])
+    assert made == ["limit"] * 4  # a bag and a chain, of series and of centred series
+    assert np.array_equal(one, again)
+    assert np.array_equal(one, recipe[0].transform(series)[:1])
+
+
+def test_what_follows_from_a_value_is_not_part_of_it() -> None:
+    model = Mixture([0.25, 0.75], Gaussian([[0.0], [2.0]], [[1.0], [0.5]]))
+    before = model.digest, repr(model), dumps(model)
+    scores = model.log_prob_grad([[0.5, 1.0]])
+    fresh = Mixture([0.25, 0.75], Gaussian([[0.0], [2.0]], [[1.0], [0.5]]))
+    assert (model.digest, repr(model), dumps(model)) == before == (fresh.digest, repr(fresh), dumps(fresh))
+    assert np.array_equal(copy.deepcopy(model).log_prob_grad([[0.5, 1.0]]), scores)
+    degenerate = Gaussian([0.0], [0.0])
+    for _ in range(2):
+        with pytest.raises(ValueError, match="singular"):
+            degenerate.log_prob([[1.0]])

@@ -8,15 +8,18 @@ import lzma
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from genkern import RBF, FitEach, Gram, HMMEstimator, ProbabilityProduct, progress, recipes, similarity
 from genkern.cli.main import main
 from genkern.datasets import make_two_hmms
 from genkern.io import files
 from genkern.io.errors import Notes
+from genkern.learn.calibrated import CalibratedSearchCV
 from genkern.progress import Progress, divided, each, expecting, listening, portion, reach, spell_seconds, taken
 
 
@@ -183,6 +186,34 @@ def test_results_do_not_depend_on_who_listens() -> None:
             heard = work()
         np.testing.assert_array_equal(alone, heard)
         assert told.done > 0.9
+
+
+class _Told(LogisticRegression):
+    """Notes how far the work is when a fit begins."""
+
+    heard: ClassVar[list[float]] = []
+    told: ClassVar[Progress]
+
+    def fit(self, X, y, sample_weight=None):
+        self.heard.append(self.told.done)
+        with progress.portion(0.5):  # whatever the parts of a fit are, they are parts of this fit
+            return super().fit(X, y, sample_weight)
+
+
+def test_each_fit_of_a_search_is_told_by_its_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Told, "heard", [])
+    X, y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 2
+    search = CalibratedSearchCV(_Told(), {"C": [0.1, 1.0]}, cv=3)
+    with Progress("searching", unit="") as told:
+        monkeypatch.setattr(_Told, "told", told, raising=False)
+        heard = search.fit(X, y).decision_function(X)
+        assert told.done == pytest.approx(1.0)
+    # Six fits to eight objects in folds, one to all twelve.
+    assert _Told.heard == pytest.approx([8 * i / 60 for i in range(7)])
+    np.testing.assert_array_equal(search.fit(X, y).decision_function(X), heard)
+    with Progress("searching", unit="") as told:  # in other processes, nobody hears of single fits
+        CalibratedSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=3, n_jobs=2).fit(X, y)
+        assert told.done == pytest.approx(1.0)
 
 
 @pytest.fixture(scope="module")

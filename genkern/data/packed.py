@@ -43,7 +43,7 @@ class Packed(NamedTuple):
     @property
     def lengths(self) -> Ints:
         """The (n,) lengths."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
     @property
     def owners(self) -> Ints:

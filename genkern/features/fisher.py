@@ -14,7 +14,7 @@ from genkern.data.objects import Packed
 from genkern.features.base import ModelEmbedding
 from genkern.features.enumeration import exact_scores
 from genkern.features.score_blocks import layout_of, names_of, scores_from, scores_of
-from genkern.features.streaming import blas, stream
+from genkern.features.streaming import one_blas_thread, stream
 from genkern.features.whitening import Root, Roots, inverse_scale, moment_root, restrict, root_of, whitener_of
 from genkern.models.base import COORDINATES
 from genkern.validation import Floats, check_number, check_option
@@ -154,7 +154,7 @@ class FisherScore(ModelEmbedding):
 
     def _transform(self, packed: Packed) -> Floats:
         features = np.zeros((packed.n_objects, self._width()))
-        with blas().limit(limits=1, user_api="blas"):
+        with one_blas_thread():
             for part, scores in self._scores(packed):
                 self.whitener_.apply(scores, out=features[part])
         return features
@@ -201,7 +201,7 @@ class FisherScore(ModelEmbedding):
         if self.information_ == "identity":
             return [(own, np.ones(len(own))), *visits]
         if self.information_ in ("empirical", "exact"):
-            with blas().limit(limits=1, user_api="blas"):
+            with one_blas_thread():
                 return [(own, self._root_of_scores(packed, own)), *visits]
         pairs = self.model_.information(packed.lengths, self.coordinates)
         kept = restrict(pairs, source, self._layout.total)

@@ -14,7 +14,7 @@ from genkern.data.objects import Packed
 from genkern.features.base import ModelEmbedding
 from genkern.features.class_models import named_models
 from genkern.features.positions import share
-from genkern.features.streaming import blas, gather
+from genkern.features.streaming import gather, one_blas_thread
 from genkern.models.base import Model
 from genkern.models.positions import each_point
 from genkern.models.states import count_symbols, pair_offsets, sum_pieces
@@ -113,7 +113,7 @@ class StateEmbedding(ModelEmbedding):
 
     def _transform(self, packed: Packed) -> Floats:
         pairs = zip(named_models(self.model_), self._names_by_model)
-        with blas().limit(limits=1, user_api="blas"):
+        with one_blas_thread():
             columns = [
                 gather(partial(self._embed, model), packed, len(names), self.n_jobs, self._load(model, packed))
                 for (_, model), names in pairs

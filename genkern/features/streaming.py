@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 
 import numpy as np
@@ -12,6 +14,7 @@ from threadpoolctl import ThreadpoolController
 from genkern.data.objects import Packed
 from genkern.validation import Floats
 
+_kept: ContextVar[bool] = ContextVar("_kept", default=False)  # whether BLAS is kept to one thread
 BATCH_POSITIONS, BATCH_NUMBERS = 1 << 16, 1 << 22  # observations, and numbers of output, of a batch
 
 
@@ -23,7 +26,7 @@ def stream(
     ``per_position`` is how many numbers the work holds per observation.
     """
     parts = parts_of(packed, width, per_position)
-    if effective_n_jobs(n_jobs) == 1 or len(parts) == 1:
+    if len(parts) == 1 or effective_n_jobs(n_jobs) == 1:
         results: Iterator[Floats] = (_counted_from_zero(work, packed, part) for part in parts)
     else:
         tasks = (delayed(_counted_from_zero)(work, packed, part) for part in parts)
@@ -55,10 +58,24 @@ def parts_of(packed: Packed, width: int, per_position: int = 1) -> list[slice]:
     return parts
 
 
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep BLAS to one thread, since more slow small batches down; inside of such work nothing is set again."""
+    if _kept.get():
+        yield
+        return
+    token = _kept.set(True)
+    try:
+        with _blas().limit(limits=1):
+            yield
+    finally:
+        _kept.reset(token)
+
+
 @cache
-def blas() -> ThreadpoolController:
-    """Return the controller of BLAS threads, which slow small batches down."""
-    return ThreadpoolController()
+def _blas() -> ThreadpoolController:
+    """Return the controller of BLAS threads."""
+    return ThreadpoolController().select(user_api="blas")
 
 
 def _counted_from_zero(work: Callable[[Packed], Floats], packed: Packed, part: slice) -> Floats:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, ParameterGrid
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
@@ -21,9 +23,11 @@ from genkern.learn.calibration import Calibrated, Calibrator
 from genkern.learn.kernel_classifier import Ints, decide
 from genkern.learn.weights import REQUESTED, check_weights
 from genkern.preprocess.folds import make_folds, members
+from genkern.progress import each
 from genkern.validation import Floats, parts_of_folds
 
 FOLDS = 5
+_fits: ContextVar[Iterator[Any] | None] = ContextVar("_fits", default=None)  # those of a search that are to come
 Held = tuple[Ints, Floats]  # objects, and decisions about them by a fit that has not seen them
 
 
@@ -191,8 +195,16 @@ class CalibratedSearchCV(_Consumer, GridSearchCV):
         search._weights = weights
         inner = self.estimator
         name = f"{inner.steps[-1][0]}__sample_weight" if isinstance(inner, Pipeline) else "sample_weight"
-        with config_context(enable_metadata_routing=False):
-            search.fit(X, labels, **{name: weights})
+        sizes = [len(train) for train, _ in folds] * len(ParameterGrid(self.param_grid))
+        fits = iter(each([None] * (len(sizes) + 1), [*sizes, len(labels)]))  # in folds, and to all
+        token = _fits.set(fits)
+        try:
+            next(fits)
+            with config_context(enable_metadata_routing=False):
+                search.fit(X, labels, **{name: weights})
+        finally:
+            _fits.reset(token)
+        deque(fits, 0)  # of which other processes may have done some
         self._take_over(search)
         del self._weights, self._scores
         self.scorer_ = self._get_scorers()[0]
@@ -246,4 +258,5 @@ class _Score(float):
 def _score(classifier: Any, X: Any, y: NDArray[Any]) -> _Score:
     """Return the accuracy of a classifier, with its decisions."""
     values = classifier.decision_function(X)
+    next(_fits.get() or iter(()), None)
     return _Score(values, classifier.classes_[decide(values)] == y)

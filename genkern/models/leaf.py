@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,6 +123,10 @@ class Leaf(Model):
 
     # --- derived: bags of independent draws
 
+    def _alone(self) -> Self:
+        """Return the one leaf as a stack of one."""
+        return self._once("alone", lambda: rebatch(self, (1,)))
+
     def _draws(self, n: int, length: int) -> NDArray[np.int64]:
         """Return zeros, the only member so often as n bags of so many points need; for ``sample`` of one leaf."""
         self._require_single("sample")
@@ -141,20 +145,20 @@ class Leaf(Model):
         packed = self.pack(X)
         log_prob = np.add.reduceat(self.log_density(packed.values), packed.offsets[:-1], axis=0)
         refuse_impossible(log_prob, type(self).__name__)
-        blocks = self.stack([self]).weigh(packed, np.ones((packed.n_points, 1)), totals=False)
+        blocks = self._alone().weigh(packed, np.ones((packed.n_points, 1)), totals=False)
         return Statistics(self, log_prob, packed.lengths, {name: block[:, 0] for name, block in blocks.items()})
 
     def gradient(self, statistics: Statistics, coordinates: str = "softmax") -> Floats:
         """Return the derivatives (G, p) of the log-likelihood of bags from their statistics."""
-        return self.stack([self]).member_gradient(statistics.of_member(), coordinates)
+        return self._alone().member_gradient(statistics.of_member(), coordinates)
 
     def visits(self, statistics: Statistics) -> Floats:
         """Return how often each of the ``hidden_states`` is expected to be visited, (G, S), from statistics."""
-        return self.stack([self]).member_visits(statistics.of_member())
+        return self._alone().member_visits(statistics.of_member())
 
     def information(self, lengths: Any, coordinates: str = "softmax") -> InformationBlocks:
         """Return the Fisher information of bags, averaged over their numbers of points, as pairs (index, block)."""
-        blocks = self.stack([self]).member_information(np.array([np.mean(lengths)]), coordinates)
+        blocks = self._alone().member_information(np.array([np.mean(lengths)]), coordinates)
         ends = np.cumsum([len(block) for block in blocks])
         return [(np.arange(end - len(block), end), block) for end, block in zip(ends, blocks)]
 

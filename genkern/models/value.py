@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from genkern.data.describe import Described, Rows, numbers
 from genkern.data.digests import make_key
 from genkern.data.serialize import register
+from genkern.validation import Made
 
 FEW, LINE = 9, 160  # numbers of an array, and letters in all, of a value in a line
 MENDED = 1e-6  # relative error that constructors correct in their arguments (sums to one, symmetry)
@@ -93,11 +94,17 @@ class Value(Described):
     @property
     def digest(self) -> str:
         """Hexadecimal digest of class and content."""
-        known: str | None = self.__dict__.get("_digest")
-        if known is None:
-            known = make_key(type(self).__name__, *(getattr(self, name) for name in self._fields))
-            object.__setattr__(self, "_digest", known)
-        return known
+        return self._once(
+            "digest", lambda: make_key(type(self).__name__, *(getattr(self, name) for name in self._fields))
+        )
+
+    def _once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what follows from the content alone, made when it is first asked for; nobody may change it."""
+        known: dict[Hashable, Any] = self.__dict__.setdefault("_made", {})
+        if key not in known:
+            known[key] = make()
+        made: Made = known[key]
+        return made
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and isinstance(other, Value) and self.digest == other.digest

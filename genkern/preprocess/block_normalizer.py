@@ -106,15 +106,18 @@ class BlockNormalizer(Transformer):
         """Return features (n, p) with unit length in each block and as a whole."""
         if sparse.issparse(features):
             return _unit_entries(sparse.csr_matrix(features, dtype=np.float64, copy=True), self.blocks_, self.power)
-        table = np.asarray(features, np.float64)
-        unit, filled = np.empty(table.shape), np.zeros((len(table), 1))
-        for columns in self.blocks_.values():
-            part = table[:, columns]
-            peak = np.abs(part).max(axis=1, keepdims=True)  # divided first, so that squares stay in range
-            part = PowerMap(self.power).apply(part / np.where(peak > 0, peak, 1.0))
-            size = np.sqrt((part**2).sum(axis=1, keepdims=True))
-            unit[:, columns] = part / np.where(peak > 0, size, 1.0)
-            filled += peak > 0
+        table, blocks = np.array(features, np.float64, order="C"), list(self.blocks_.values())
+        size, filled = np.abs(table), np.zeros((len(table), 1))
+        for columns in blocks:  # divided first, so that squares stay in range
+            peak = np.maximum.reduce(size[:, columns], axis=1, keepdims=True)
+            there = peak > 0
+            table[:, columns] /= np.where(there, peak, 1.0)
+            filled += there
+        unit = PowerMap(self.power).apply(table)
+        squares = unit**2
+        for columns in blocks:
+            size = np.sqrt(np.add.reduce(squares[:, columns], axis=1, keepdims=True))
+            unit[:, columns] /= np.where(size > 0, size, 1.0)
         unit /= np.sqrt(np.maximum(filled, 1.0))
         return unit
 

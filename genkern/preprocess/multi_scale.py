@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from genkern.data.objects import Packed, handed_on, pack_series
 from genkern.data.transformer import Transformer
+from genkern.features.streaming import one_blas_thread
 from genkern.preprocess.windows import Windows
 from genkern.progress import divided
 from genkern.validation import Floats, carried, check_int, made_once, one_warning_each
@@ -96,7 +97,8 @@ class MultiScale(Transformer):
     @one_warning_each()
     def _transform(self, X: Any) -> Floats:
         packed = pack_series(X, "MultiScale", n_channels=self.n_channels_)
-        return np.concatenate(self._run(_transform, self.parts_, _as_list(X, packed)), axis=1)
+        with one_blas_thread():
+            return np.concatenate(self._run(_transform, self.parts_, _as_list(X, packed)), axis=1)
 
     def _names_out(self, given: Any) -> Any:
         """Return the names that the embedding gives, with the kind of window in front."""

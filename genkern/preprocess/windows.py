@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -220,6 +221,7 @@ class Windows(Transformer):
             )
 
 
+@lru_cache(maxsize=64)
 def _waves(width: int, count: int) -> Floats:
     """Return the orthonormal cosines (w, q) of one to ``count`` half periods."""
     return np.ascontiguousarray(dct(np.eye(width), norm="ortho", axis=1)[:, 1 : 1 + count])

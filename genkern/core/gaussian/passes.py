@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from genkern.core.gaussian.missing import density_diagonal, density_full
 from genkern.core.gaussian.moments import moments_diagonal, moments_full
-from genkern.core.hmm.rows import aligned
+from genkern.core.hmm.rows import aligned, aligned_columns
 from genkern.core.hmm.types import read_only
 from genkern.core.jit import inlined, jit, kernel
 from genkern.core.simd.columns import CHUNK, PAIRED, PITCH, from_columns, to_columns
 from genkern.core.simd.vectors import W, broadcast, element, load, multiply_add, store, zero
 
 Floats = NDArray[np.float64]
+NONE = np.zeros(0)
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 
@@ -61,19 +62,24 @@ class GaussianWorkspace(NamedTuple):
     gaps: Floats
 
 
-def log_density(normals: Normals, values: Floats, offsets: NDArray[np.int64]) -> Floats:
+def log_density(given: Normals | Forms, values: Floats, offsets: NDArray[np.int64]) -> Floats:
     """Return log densities (N, n) of values (N, d) under the Gaussians of their objects."""
-    n, d = normals.mean.shape[1:]
-    out = np.empty((len(values), n))
-    groups = _groups(offsets, len(normals.mean) == 1)
-    points, full = _floats(values), normals.cov.ndim == 4
-    normals = Normals(_floats(normals.mean), _floats(normals.cov))
+    forms = given if isinstance(given, Forms) else forms_of(given)
+    rows, n, d = forms.normals.mean.shape
+    out, points, groups = np.empty((len(values), n)), _floats(values), _groups(offsets, rows == 1)
     with np.errstate(all="ignore"):
-        if full:
-            _log_density_full(_full_forms(normals), points, groups, out, _work(n, d, d * 4 * W))
+        if forms.scale.ndim == 4:
+            _log_density_full(forms, points, groups, out, _work(n, d, d * 4 * W))
         else:
-            _log_density_diagonal(_diagonal_forms(normals), points, groups, out, _work(n, d, 0))
+            _log_density_diagonal(forms, points, groups, out, _work(n, d, 0))
     return out
+
+
+def forms_of(normals: Normals) -> Forms:
+    """Return Gaussians as densities need them."""
+    held = Normals(_floats(normals.mean), _floats(normals.cov))
+    with np.errstate(all="ignore"):
+        return _full_forms(held) if held.cov.ndim == 4 else _diagonal_forms(held)
 
 
 def moments(normals: Normals, values: Floats, offsets: NDArray[np.int64], weights: Floats, totals: bool) -> Moments:
@@ -103,7 +109,8 @@ def _floats(a: Floats) -> Floats:
 
 def _work(n: int, d: int, gaps: int) -> GaussianWorkspace:
     """Return buffers for one chunk."""
-    return GaussianWorkspace(aligned(d * PITCH).reshape(d, PITCH), aligned(n * PITCH).reshape(n, PITCH), aligned(gaps))
+    points, members = aligned_columns(PITCH, d, n)
+    return GaussianWorkspace(points, members, aligned(gaps) if gaps else NONE)
 
 
 def _diagonal_forms(normals: Normals) -> Forms:

@@ -6,6 +6,7 @@ computations.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -47,6 +48,7 @@ class GroupLayout(NamedTuple):
     mass: int
 
 
+@lru_cache(maxsize=256)
 def group_layout(n: int, steps: int, keep: bool, symbols: int) -> tuple[GroupLayout, int, int]:
     """Return the layout of a group, and how many doubles and integers its buffers have."""
     width, gathered = padded(n), gathered_steps(n)

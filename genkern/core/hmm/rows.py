@@ -6,6 +6,7 @@ so that no result depends on the sequences that happen to share a register with 
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -62,8 +63,15 @@ def as_rows(problem: Problem, width: int) -> Rows:
 def aligned(size: int) -> Floats:
     """Return zeros (size,) that start at a multiple of 64 bytes, so that no vector straddles two cache lines."""
     raw = np.zeros(size + W)
-    start = -(raw.ctypes.data // 8) % W
+    start = -(raw.__array_interface__["data"][0] // 8) % W
     return raw[start : start + size]
+
+
+def aligned_columns(pitch: int, *counts: int) -> list[Floats]:
+    """Return tables of zeros (count, pitch) that start at multiples of 64 bytes, if the pitch, in doubles, is one."""
+    ends = list(accumulate(counts, initial=0))
+    whole = aligned(ends[-1] * pitch).reshape(-1, pitch)
+    return [whole[first:last] for first, last in pairwise(ends)]
 
 
 @kernel

@@ -118,7 +118,7 @@ def as_problem(chains: Chains, evidence: Evidence, offsets: Ints) -> Problem:
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return a read-only view: frozen and ordinary inputs then have one type for compiled code."""
     view = array.view()
-    view.flags.writeable = False
+    view.setflags(write=False)
     return view
 
 

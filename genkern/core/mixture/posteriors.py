@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core.hmm.rows import aligned
+from genkern.core.hmm.rows import aligned_columns
 from genkern.core.hmm.types import read_only
 from genkern.core.jit import kernel
 from genkern.core.simd.columns import CHUNK, PITCH, from_columns, to_columns
@@ -46,7 +46,7 @@ def share_out(
     log_p, sums = np.empty((points, n)), np.zeros((len(offsets) - 1, n * k))
     given = np.ones((points, n)) if weights is None else np.ascontiguousarray(weights, np.float64)
     rows = logs.reshape(points, n * k)
-    work = Columns(*(aligned(size * PITCH).reshape(size, PITCH) for size in (n * k, n, n)))
+    work = Columns(*aligned_columns(PITCH, n * k, n, n))
     with np.errstate(all="ignore"):
         _share_out(rows, np.ascontiguousarray(log_weights), read_only(groups), read_only(given), log_p, work)
         _add_rows(rows, read_only(ends), sums)
@@ -66,7 +66,7 @@ def joint_terms(logs: Floats, log_weights: Floats, offsets: NDArray[np.int64]) -
     ends = np.asarray(offsets, np.int64)
     groups = ends[[0, -1]] if len(log_weights) == 1 else ends
     log_p, totals = np.empty((points, n)), np.empty((points, n))
-    work = Columns(*(aligned(size * PITCH).reshape(size, PITCH) for size in (n * k, n, n)))
+    work = Columns(*aligned_columns(PITCH, n * k, n, n))
     with np.errstate(all="ignore"):
         rows = logs.reshape(points, n * k)
         _joint_terms(rows, np.ascontiguousarray(log_weights), read_only(groups), totals, log_p, work)

@@ -84,10 +84,23 @@ class Gaussian(Leaf):
 
     def _normals(self, rows: int) -> core.Normals:
         """Return means and (co)variances as arrays with leading axes (rows, n)."""
-        d = self.mean.shape[-1]
-        full = self.covariance_type == "full"
-        spread = self.cov if full else np.ascontiguousarray(self.variances)
-        return core.Normals(self.mean.reshape(rows, -1, d), spread.reshape((rows, -1, d, d) if full else (rows, -1, d)))
+
+        def make() -> core.Normals:
+            d, full = self.mean.shape[-1], self.covariance_type == "full"
+            spread = self.cov if full else np.ascontiguousarray(self.variances)
+            size = (d, d) if full else (d,)
+            return core.Normals(self.mean.reshape(rows, -1, d), spread.reshape(rows, -1, *size))
+
+        return self._once(("normals", rows), make)
+
+    def _forms(self, rows: int) -> core.Forms:
+        """Return what densities need, with leading axes (rows, n)."""
+
+        def make() -> core.Forms:
+            self._refuse_singular()
+            return core.forms_of(self._normals(rows))
+
+        return self._once(("forms", rows), make)
 
     def _refuse_singular(self) -> None:
         """Raise where a member has no density."""
@@ -104,14 +117,12 @@ class Gaussian(Leaf):
 
     def log_density(self, points: NDArray[Any]) -> Floats:
         """Return log densities (N,) + batch; missing entries are integrated out."""
-        self._refuse_singular()
         offsets = np.array([0, len(points)])
-        return core.log_density(self._normals(1), points, offsets).reshape((len(points), *self.shape))
+        return core.log_density(self._forms(1), points, offsets).reshape((len(points), *self.shape))
 
     def own_log_density(self, packed: Packed) -> Floats:
         """Return (N, n): points of object i under members [i, :]."""
-        self._refuse_singular()
-        return core.log_density(self._normals(packed.n_objects), packed.values, packed.offsets)
+        return core.log_density(self._forms(packed.n_objects), packed.values, packed.offsets)
 
     def weigh(self, packed: Packed, weights: Floats, totals: bool) -> dict[str, Floats]:
         """Return ``weight`` (G, n), ``mean`` (G, n, d) and ``cov``, sums of w, w (x - mu) and w (x - mu)(x - mu)^T.
@@ -134,15 +145,18 @@ class Gaussian(Leaf):
             a, b = np.tril_indices(d)
             spread = np.where(a == b, 1.0, 2.0) * matrix[..., a, b]
         else:
-            precision = 1.0 / self.variances
+            precision, slope = self._once(("slopes", coordinates), lambda: self._slopes(coordinates))
             first = blocks["mean"] * precision
             spread = blocks["cov"] * precision
             spread -= blocks["weight"][..., None]
             if self.covariance_type == "isotropic":
                 spread = spread.sum(axis=-1, keepdims=True)
-            slope = spread_jacobian(self.cov, coordinates) * 0.5 / self.cov
             spread *= slope.reshape(spread.shape[1:])
         return np.concatenate([first.reshape(groups, -1), spread.reshape(groups, -1)], axis=1)
+
+    def _slopes(self, coordinates: str) -> tuple[Floats, Floats]:
+        """Return precisions, and what derivatives in log v / 2 are multiplied by for the named coordinates."""
+        return 1.0 / self.variances, spread_jacobian(self.cov, coordinates) * 0.5 / self.cov
 
     def member_information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return the blocks of means (one per member), then of covariances (one per member)."""

@@ -122,9 +122,13 @@ class HMM(HiddenPaths):
 
     def chains(self) -> core.Chains:
         """Return start, transitions and end as arrays with a leading axis of models."""
-        n = self.n_states
-        final = np.ones_like(self.start) if self.final is None else self.final
-        return core.Chains(self.start.reshape(-1, n), self.transitions.reshape(-1, n, n), final.reshape(-1, n))
+
+        def make() -> core.Chains:
+            n = self.n_states
+            final = np.ones_like(self.start) if self.final is None else self.final
+            return core.Chains(self.start.reshape(-1, n), self.transitions.reshape(-1, n, n), final.reshape(-1, n))
+
+        return self._once("chains", make)
 
     def log_prob(self, X: Any, n_jobs: int | None = None) -> Floats:
         """Return the log-likelihood of each sequence, shape (n_objects,) + batch; -inf where it is impossible."""

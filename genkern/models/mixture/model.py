@@ -133,8 +133,8 @@ class Mixture(Leaf):
 
     def bag_log_prob(self, packed: Packed, n_jobs: int | None = None) -> Floats:
         """Return the log-likelihood (n_objects,) of each bag under one mixture, or under its own of a stack."""
-        model = rebatch(self, (*self.shape, 1))
-        return np.add.reduceat(model._expect(packed, summed=False, n_jobs=n_jobs).log_p[:, 0], packed.offsets[:-1])
+        found = self._members()._expect(packed, summed=False, n_jobs=n_jobs)
+        return np.add.reduceat(found.log_p[:, 0], packed.offsets[:-1])
 
     def posterior(self, X: Any) -> list[Floats]:
         r"""Return the responsibilities :math:`r_k = w_k g_k / p` of the components for the points of each object.
@@ -177,7 +177,7 @@ class Mixture(Leaf):
                 f"Mixture.statistics needs one model or one per object. Got a stack of {self.shape} for "
                 f"{packed.n_objects} objects."
             )
-        outcome = rebatch(self, (*self.shape, 1))._expect(packed, totals=totals, n_jobs=n_jobs)
+        outcome = self._members()._expect(packed, totals=totals, n_jobs=n_jobs)
         log_prob = np.add.reduceat(outcome.log_p[:, 0], packed.offsets[:-1])
         refuse_impossible(log_prob, "Mixture")
         blocks = {name: block[:, 0] for name, block in outcome.blocks.items()}
@@ -219,9 +219,11 @@ class Mixture(Leaf):
 
     def flat_components(self) -> Any:
         """Return the components of batch (n * k,), or (n_objects, n * k) if each object has its own."""
-        if "_flat" not in self.__dict__:
-            object.__setattr__(self, "_flat", rebatch(self.components, (*self.shape[:-1], -1)))
-        return self.__dict__["_flat"]
+        return self._once("flat", lambda: rebatch(self.components, (*self.shape[:-1], -1)))
+
+    def _members(self) -> Mixture:
+        """Return the members of a stack, or the one mixture, with a last axis of one."""
+        return self._once("members", lambda: rebatch(self, (*self.shape, 1)))
 
     def member_gradient(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
         """Return derivatives (G, p)."""
@@ -253,7 +255,7 @@ class Mixture(Leaf):
         self._require_single("log_prob_grad")
         self._check_coordinates(coordinates, "log_prob_grad")
         packed = self.pack(X)
-        one, log_prob = rebatch(self, (1,)), np.empty(packed.n_objects)
+        one, log_prob = self._members(), np.empty(packed.n_objects)
         slopes = np.empty((packed.n_objects, len(self.parameters(coordinates))))
         for part in passes.parts_of(packed, self.n_components):  # derivatives are large: few objects at a time
             log_p, blocks = one._expect(part.packed, n_jobs=n_jobs)
@@ -276,7 +278,7 @@ class Mixture(Leaf):
     @property
     def hidden_states(self) -> list[str]:
         """The components; of a stack, with the member's index first."""
-        return [",".join(map(str, index)) for index in np.ndindex(self.weights.shape)]
+        return list(self._once("states", lambda: [",".join(map(str, at)) for at in np.ndindex(self.weights.shape)]))
 
     def member_visits(self, blocks: dict[str, Floats]) -> Floats:
         """Return how many points each component of each member is expected to have emitted, (G, n * k)."""

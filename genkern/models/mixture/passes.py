@@ -83,7 +83,7 @@ def expect(
     own = weights.ndim == 3
     parts = list(parts_of(packed, weights[0].size if own else weights.size, joined=not own and (totals or not summed)))
     work = partial(_expect_part, weights, components, point_weights, slopes, totals, summed)
-    workers = min(1 if n_jobs is None else effective_n_jobs(n_jobs), len(parts))
+    workers = 1 if n_jobs is None or len(parts) == 1 else min(effective_n_jobs(n_jobs), len(parts))
     if workers == 1:
         outcomes = [work(part) for part in parts]
     else:
