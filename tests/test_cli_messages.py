@@ -8,8 +8,10 @@ import re
 from pathlib import Path
 
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
-from genkern import read
+from genkern import Spectrum, read, save
 from genkern.cli import main as cli
 from genkern.cli.options import READING
 
@@ -113,3 +115,32 @@ def test_a_class_is_told_as_it_is_spelled(tmp_path: Path, capsys: pytest.Capture
     path.write_text("".join(f">{i} class=q\nACGT{'ACGT'[i]}\n" for i in range(4)))
     assert cli.main(["train", str(path), "-q", "-o", str(tmp_path / "m.gk")]) == cli.DATA
     assert "one class only: 'q'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["train", "gram", "bench"])
+def test_no_threads_are_wrong_usage(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [] if command == "bench" else ["a.fa", "-o", str(tmp_path / "out.npy")]
+    assert cli.main([command, *files, "--jobs", "0"]) == cli.USAGE
+    assert "--jobs" in capsys.readouterr().err
+
+
+def test_samples_of_two_alphabets_are_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, letters in (("dna", "ACGTTGCAACGTAACCGGTT"), ("protein", "MKLVWWQENPDSTYHIRFGC")):
+        (tmp_path / name).write_text("".join(f">{i}\n{letters[i:]}\n" for i in range(4)))
+    assert cli.main(["compare", str(tmp_path / "dna"), str(tmp_path / "protein"), "-q"]) == cli.DATA
+    told = capsys.readouterr().err
+    assert re.search(r"dna holds symbols of dna, .*protein of protein", told)
+    assert "--alphabet" in told
+
+
+def test_predict_says_which_objects_a_model_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = ["ACGT", "AAAA", "CCCC", "GGCC"] * 3, [0, 1, 0, 1] * 3
+    save(make_pipeline(Spectrum(2, alphabet="dna"), LogisticRegression()).fit(X, y), tmp_path / "m.gk")
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"id": "s{i}", "text": "ACGT{"Z" if i == 5 else ""}"}}\n' for i in range(8)))
+    options = ["--batch", "3", "--kind", "symbols", "-q", "-o", str(tmp_path / "p.csv")]
+    assert cli.main(["predict", str(tmp_path / "m.gk"), str(path), *options]) == cli.DATA
+    told = capsys.readouterr().err
+    assert "'s3' to 's5', counted from 0 here" in told  # the sixth object is the third of the second batch
+    assert "object 2, position 4" in told
+    assert not (tmp_path / "p.csv").exists()

@@ -72,9 +72,24 @@ _reading = [
         help="What is not read, although it is there; may be repeated.",
     ),
 ]
+
+
+def _threads(context: click.Context, parameter: click.Parameter, jobs: int) -> int:
+    """Return a number of threads; refuse what is none."""
+    if jobs == 0 or jobs < -1:
+        raise click.BadParameter(f"expected a positive number, or -1 for all cores; got {jobs}")
+    return jobs
+
+
+def jobs_option(default: int) -> Callable[[Command], Command]:
+    """Add the option --jobs."""
+    text = "Threads; -1 is all cores."
+    return click.option("--jobs", "-j", type=int, default=default, callback=_threads, show_default=True, help=text)
+
+
 _learning = [
     click.option("--seed", type=int, default=0, show_default=True, help="Seed of all that is random."),
-    click.option("--jobs", "-j", type=int, default=-1, show_default=True, help="Threads; -1 is all cores."),
+    jobs_option(-1),
 ]
 
 kernel_option = click.option(
