@@ -218,3 +218,11 @@ def test_a_recipe_that_fails_is_named_and_does_not_spoil_the_others() -> None:
 def test_mistakes_are_named(call, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         call()
+
+
+@pytest.mark.parametrize("error", [0.0, 1.0])
+def test_the_interval_of_groups_that_are_all_alike_is_that_of_so_many_objects(error: float) -> None:
+    groups = np.repeat(np.arange(10), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+    interval = error_interval(np.full(len(groups), error), groups=groups)
+    np.testing.assert_allclose(interval, error_interval(np.full(10, error)), rtol=1e-15)
+    assert interval[1] - interval[0] > 0.2  # ten groups without an error do not show that there are none

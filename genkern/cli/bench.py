@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from genkern.cli.options import common
+from genkern.cli.options import common, jobs_option
 from genkern.cli.output import answer, table
 from genkern.progress import Progress
 
@@ -18,7 +18,7 @@ LEAST = 0.5  # seconds of each measurement
 
 
 @click.command("bench")
-@click.option("--jobs", "-j", type=int, default=1, show_default=True, help="Threads; -1 is all cores.")
+@jobs_option(1)
 @common
 def bench_command(jobs: int, as_json: bool, quiet: bool, **options: Any) -> None:
     """Measure how many objects a second this machine takes, from plain lists to results.

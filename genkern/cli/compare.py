@@ -37,9 +37,14 @@ def compare_command(
     kinds = [sample.kind for sample in samples]
     if kinds[0] != kinds[1]:
         raise ValueError(f"{first} holds {kinds[0]}, {second} {kinds[1]}: they cannot be compared. See --kind.")
+    alphabet, other = (alphabet_of(sample, options) for sample in samples)
+    if alphabet != other:
+        raise ValueError(
+            f"{first} holds symbols of {alphabet or 'no known alphabet'}, {second} of {other or 'no known alphabet'}: "
+            "they cannot be compared. If they are of one, name it by --alphabet."
+        )
     from genkern.similarity import mmd_test
 
-    alphabet = alphabet_of(samples[0], options)
     shared: dict[str, Any] = {"kind": kinds[0], "n_permutations": permutations, "random_state": seed, "n_jobs": jobs}
     with working(f"kernel values between {len(samples[0].X) + len(samples[1].X)} objects"):
         test = mmd_test(samples[0].X, samples[1].X, kernel, alphabet=alphabet, **shared)

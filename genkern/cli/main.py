@@ -19,6 +19,7 @@ from genkern import __version__
 from genkern.progress import report
 
 DEFECT, USAGE, DATA, INTERRUPTED = 1, 2, 3, 130
+WRITING = "Look at its path, its permissions and the room that is left."
 
 # The module genkern.cli.<name> has a function of that name; the texts are here so that --help imports none of them.
 COMMANDS = {
@@ -117,14 +118,26 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _explain(error: Exception) -> int:
     """Say an error in one paragraph; errors of data and files are not defects."""
     if isinstance(error, OSError):
-        name = f"{error.filename}: " if error.filename else ""
-        return _say(f"genkern: {name}{error.strerror or error}.", DATA)
-    if isinstance(error, click.ClickException):
-        return _say(f"genkern: {error.format_message()}", DATA)
-    if isinstance(error, ValueError | TypeError | ImportError | MemoryError):
-        return _say(f"genkern: {str(error) or type(error).__name__}", DATA)
-    text = f"genkern: a defect of the program ({type(error).__name__}: {error}). Run again with --debug and report it."
-    return _say(text, DEFECT)
+        text = f"{error.filename}: {error.strerror}. {WRITING}" if error.filename else error.strerror or str(error)
+        text = f"standard output: {text}. {WRITING}" if text == os.strerror(error.errno or 0) else text
+    elif isinstance(error, click.ClickException):
+        text = error.format_message()
+    elif isinstance(error, ValueError | TypeError | ImportError | MemoryError):
+        text = _in_options(error) or type(error).__name__
+    else:
+        text = f"a defect of the program ({type(error).__name__}: {error}). Run again with --debug and report it."
+        return _say(f"genkern: {text}", DEFECT)
+    return _say(f"genkern: {text.removeprefix('genkern: ')}", DATA)
+
+
+def _in_options(error: Exception) -> str:
+    """Return the text of an error, in which a remedy names options of commands, not arguments in Python."""
+    from genkern.cli.options import as_options
+
+    text, remedy = str(error), getattr(error, "remedy", "")
+    if text.startswith("write: "):
+        return text.replace("name it by format=", "name it by --to")
+    return as_options(text) if text.startswith("read: ") else text.removesuffix(remedy) + as_options(remedy)
 
 
 def _notes(quiet: bool) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
@@ -32,9 +33,11 @@ READING = (
     "alphabet",
     "gaps",
     "missing",
+    "header",
     "delimiter",
     "encoding",
 )
+LEFT_OUT = ("label", "id", "group", "time")  # what --without takes
 
 _common = [
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
@@ -59,12 +62,34 @@ _reading = [
     click.option("--alphabet", help='"dna", "rna", "protein", or the symbols themselves.'),
     click.option("--gaps", type=click.Choice(["keep", "remove"]), help="What becomes of gaps in sequences."),
     click.option("--missing", multiple=True, help="A spelling of missing values; may be repeated."),
+    click.option("--header/--no-header", default=None, help="Whether the first line of a table names the columns."),
     click.option("--delimiter", help="What parts the columns of a table."),
     click.option("--encoding", help="Encoding of a text file; the default is UTF-8."),
+    click.option(
+        "--without",
+        multiple=True,
+        type=click.Choice(LEFT_OUT),
+        help="What is not read, although it is there; may be repeated.",
+    ),
 ]
+
+
+def _threads(context: click.Context, parameter: click.Parameter, jobs: int) -> int:
+    """Return a number of threads; refuse what is none."""
+    if jobs == 0 or jobs < -1:
+        raise click.BadParameter(f"expected a positive number, or -1 for all cores; got {jobs}")
+    return jobs
+
+
+def jobs_option(default: int) -> Callable[[Command], Command]:
+    """Add the option --jobs."""
+    text = "Threads; -1 is all cores."
+    return click.option("--jobs", "-j", type=int, default=default, callback=_threads, show_default=True, help=text)
+
+
 _learning = [
     click.option("--seed", type=int, default=0, show_default=True, help="Seed of all that is random."),
-    click.option("--jobs", "-j", type=int, default=-1, show_default=True, help="Threads; -1 is all cores."),
+    jobs_option(-1),
 ]
 
 kernel_option = click.option(
@@ -94,8 +119,16 @@ def files(name: str = "files") -> Callable[[Command], Command]:
 
 def reading_settings(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options of reading that were given, as ``genkern.io.read`` takes them."""
-    given = {name: options[name] for name in READING if options.get(name)}
+    given = {name: options[name] for name in READING if options.get(name) not in (None, "", ())}
+    given |= dict.fromkeys(options.get("without", ()), False)
     return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+
+
+def as_options(text: str) -> str:
+    """Return a text that names arguments of ``genkern.io.read`` with the options of commands in their place."""
+    text = re.sub(rf"\b({'|'.join(LEFT_OUT)})=False\b", r"--without \1", text)
+    text = text.replace("header=False", "--no-header").replace("header=True", "--header")
+    return re.sub(rf"\b({'|'.join(READING)})=(['\"\w]?)", lambda m: f"--{m[1]} {m[2]}" if m[2] else f"--{m[1]}", text)
 
 
 def paths(names: tuple[str, ...]) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +54,7 @@ def predict_command(
         Progress("predict", None, "objects", not quiet) as progress,
     ):
         for part in stream(paths(files), batch=batch, **reading_settings(options)):
-            with portion(0.0):  # how far it is is told by how much has been read
+            with portion(0.0), _telling(model, names(part, count)):  # how far it is is told by how much has been read
                 predicted = classifier.predict(part.X)
                 columns = [names(part, count), predicted]
                 if probable:
@@ -70,3 +72,14 @@ def predict_command(
         answer(result, f"{said}; written to {output}", as_json)
     elif not quiet:
         click.echo(said, err=True)
+
+
+@contextlib.contextmanager
+def _telling(model: Path, ids: list[str]) -> Iterator[None]:
+    """Say of objects that a model refuses which batch they are counted in."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{model} does not suit the objects {ids[0]!r} to {ids[-1]!r}, counted from 0 here. {error}"
+        ) from error

@@ -36,7 +36,8 @@ def error_interval(
     """Return a confidence interval of an error rate.
 
     Without groups it is Wilson's score interval for the mean of n independent errors. With groups, whose members are
-    not independent, it is the percentile interval of the bootstrap over whole groups.
+    not independent, it is the percentile interval of the bootstrap over whole groups; where the error is the same in
+    all groups, so that resampling tells nothing, it is Wilson's for the number of groups.
 
     Parameters
     ----------
@@ -68,9 +69,14 @@ def error_interval(
     values = _check_errors(errors, "errors", "error_interval")
     if not 0.0 < check_number(level, "level", "error_interval") < 1.0:
         raise ValueError(f"The 'level' parameter of error_interval must lie between 0 and 1. Got {level!r} instead.")
+    n = len(values)
     if groups is not None:
-        return _bootstrap(values, _codes(groups, len(values), "error_interval"), level, rng)
-    n, rate, z = len(values), values.mean(), norm.ppf(0.5 + level / 2)
+        codes = _codes(groups, n, "error_interval")
+        rates = np.bincount(codes, values) / np.bincount(codes)
+        if np.ptp(rates) > 0.0:
+            return _bootstrap(values, codes, level, rng)
+        n = len(rates)
+    rate, z = values.mean(), norm.ppf(0.5 + level / 2)
     centre = (rate + z**2 / (2 * n)) / (1 + z**2 / n)
     reach = z / (1 + z**2 / n) * np.sqrt(rate * (1 - rate) / n + z**2 / (4 * n**2))
     return max(float(centre - reach), 0.0), min(float(centre + reach), 1.0)

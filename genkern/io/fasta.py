@@ -129,10 +129,15 @@ def _fastq_chunk(source: Source, rows: list[str], line: int) -> Records:
 
 
 def stockholm_records(source: Source) -> Iterator[Records]:
-    """Yield the alignments of a Stockholm file, one after the other; headers carry ``ID=`` and ``AC=`` of each."""
+    """Yield the alignments of a Stockholm file, one after the other.
+
+    Headers carry ``ID=`` and ``AC=`` of the alignment and what ``#=GS`` says of the row: its description (DE) as it
+    is, the rest as key=value.
+    """
     rows: dict[str, list[str]] = {}
     at: dict[str, int] = {}
     about: dict[str, str] = {}
+    of_row: dict[str, str] = {}
     opened = 0
     for number, line in source.lines():
         text = line.strip()
@@ -145,12 +150,16 @@ def stockholm_records(source: Source) -> Iterator[Records]:
             words = text.split(None, 2)
             if len(words) == 3 and words[0] == "#=GF" and words[1] in ("ID", "AC"):
                 about[words[1]] = words[2].split()[0]
+            elif len(words) == 3 and words[0] == "#=GS" and len(said := words[2].split(None, 1)) == 2:
+                of_row[words[1]] = of_row.get(words[1], "") + (" " if said[0] == "DE" else f" {said[0]}=") + said[1]
         elif not opened:
             remedy = "Name the format by format= if it is another one."
             raise source.error(number, "the line '# STOCKHOLM 1.0'", quoted(line), remedy)
         elif text == "//":
-            yield from _alignment(source, rows, at, about, opened)
-            rows, at, about, opened = {}, {}, {}, 0
+            extra = "".join(f" {key}={value}" for key, value in about.items())
+            headers = [name + extra + of_row.get(name, "") for name in rows]
+            yield from _alignment(source, rows, at, headers, opened)
+            rows, at, about, of_row, opened = {}, {}, {}, {}, 0
         else:
             words = text.split()
             if len(words) != 2:
@@ -162,7 +171,7 @@ def stockholm_records(source: Source) -> Iterator[Records]:
 
 
 def _alignment(
-    source: Source, rows: dict[str, list[str]], at: dict[str, int], about: dict[str, str], opened: int
+    source: Source, rows: dict[str, list[str]], at: dict[str, int], headers: list[str], opened: int
 ) -> Iterator[Records]:
     """Yield one alignment, checked."""
     bodies = ["".join(pieces) for pieces in rows.values()]
@@ -170,10 +179,9 @@ def _alignment(
         if len(body) != len(bodies[0]):
             came = f"{len(body)} columns of {name!r}, {len(bodies[0])} of {next(iter(rows))!r}"
             raise source.error(at[name], "rows of one length", came, "Mend the alignment; names must be unique in it.")
-    extra = "".join(f" {key}={value}" for key, value in about.items())
     if rows:
         starts = list(at.values())
         sizes = [b - a for a, b in zip(starts, [*starts[1:], starts[-1] + 1])]
-        yield Records(source, [name + extra for name in rows], bodies, sizes, starts[0])
+        yield Records(source, headers, bodies, sizes, starts[0])
     else:
         source.notes.add("alignments without rows", 1, f"{source.name}, line {opened}")

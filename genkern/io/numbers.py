@@ -15,7 +15,7 @@ MISSING = {"", "?", "na", "n/a", "#n/a", "nan", "null", "none"}
 EXACT = 2**53  # integers up to it are exact as float64
 SPELLINGS = (
     "Missing ones are spelled as an empty cell, ?, NA, N/A, NaN, null or None; name others by missing=. In a table, "
-    "name the columns of numbers by channels=."
+    "name the columns of numbers by channels=, others by label=, group= or id=."
 )
 Where = Callable[[int, str, str, str], ReadError]  # cell, expected, came, remedy
 
@@ -42,36 +42,40 @@ def floats(
             k = int(np.argmax(np.abs(cells.astype(np.float64)) >= EXACT))
             raise where(k, "a number that float64 holds", str(cells[k]), "Subtract a constant, or read it as an id.")
         values = cells.astype(np.float64)
-        tally = {"NaN": int(np.isnan(values).sum())}
+        tally = _unspelled(values)
     else:
         values, tally = _parsed(list(cells), where, extra)
     if np.isinf(values).any():
         k = int(np.argmax(np.isinf(values)))
         raise where(k, "a finite number", quoted(cells[k]), "Leave the cell empty if it is missing.")
-    for spelling, count in tally.items():
-        if count:
-            first = int(np.argmax(np.isnan(values)))
-            notes.add(f"missing values ({spelling})", count, place(first))
+    for spelling, found in tally.items():
+        if found:
+            notes.add(f"missing values ({spelling})", len(found), place(found[0]))
     return values
 
 
-def _parsed(cells: list[Any], where: Where, extra: Sequence[str]) -> tuple[Floats, dict[str, int]]:
-    """Return numbers and how missing ones are spelled."""
+def _unspelled(values: Floats) -> dict[str, list[int]]:
+    """Return where numbers are NaN, as `_parsed` does."""
+    return {"NaN": np.flatnonzero(np.isnan(values)).tolist()}
+
+
+def _parsed(cells: list[Any], where: Where, extra: Sequence[str]) -> tuple[Floats, dict[str, list[int]]]:
+    """Return numbers and where missing ones are, by spelling."""
     try:
         if extra or any(type(cell) is not str for cell in cells) or "_" in "".join(cells):
             raise ValueError
         values = np.array(list(map(float, cells)), dtype=np.float64)
-        return values, {"NaN": int(np.isnan(values).sum())}
+        return values, _unspelled(values)
     except ValueError:
         pass
-    tally: dict[str, int] = {}
+    tally: dict[str, list[int]] = {}
     values = np.empty(len(cells))
     for k, cell in enumerate(cells):
         text = "" if cell is None else str(cell).strip()
         if text.lower() in MISSING or text in extra:
             values[k] = np.nan
             spelling = "NaN" if text.lower() == "nan" else text or "empty"
-            tally[spelling] = tally.get(spelling, 0) + 1
+            tally.setdefault(spelling, []).append(k)
             continue
         try:
             if "_" in text or isinstance(cell, list | dict | np.ndarray):

@@ -91,7 +91,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         check_consistent_length(X, labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"{who} needs objects of at least 2 classes. Got one class only: {self.classes_[0]!r}.")
+            came = repr(str(self.classes_[0]))
+            raise ValueError(f"{who} needs objects of at least 2 classes. Got one class only: {came}.")
         return X, codes
 
     def _check_input(self, X: Any, reset: bool) -> Any:

@@ -168,7 +168,8 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         check_consistent_length(range(_num_samples(X)), labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"{WHO} needs objects of at least 2 classes. Got one class only: {self.classes_[0]!r}.")
+            came = repr(str(self.classes_[0]))
+            raise ValueError(f"{WHO} needs objects of at least 2 classes. Got one class only: {came}.")
         seed = self._seed()
         owners = None if groups is None else column_or_1d(groups)
         folds = self._folds(labels, codes, owners, seed)

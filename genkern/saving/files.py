@@ -269,7 +269,7 @@ def _open(path: Any, whole: bool = True) -> tuple[Any, Any]:
     with open(path, "rb") as stream:
         prefix = stream.read(PREFIX.size)
         if prefix[: len(MAGIC)] != MAGIC or len(prefix) < PREFIX.size:
-            raise ModelFileError(path, "it is not a file of genkern.save.")
+            raise ModelFileError(path, "it is not a file of genkern.save, or of genkern train.")
         _, number, size = PREFIX.unpack(prefix)
         if number != FORMAT:
             raise FormatError(

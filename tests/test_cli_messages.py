@@ -1,0 +1,146 @@
+"""Errors of commands name options of commands, once each and with the right place; what they advise can be done."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from pathlib import Path
+
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from genkern import Spectrum, read, save
+from genkern.cli import main as cli
+from genkern.cli.options import READING
+
+TABLE = "id,time,x,site,label\n" + "".join(f"o{i},{t},{i + t}.5,s,{'ab'[i % 2]}\n" for i in range(4) for t in range(3))
+BROKEN = {
+    "latin.csv": ("text,label\ncaf\xe9 au lait,x\n".encode("latin-1"), "--encoding 'latin-1'"),
+    "numbers.csv": (b"1,2\n3,4\n", "--no-header"),
+    "points.csv": (b"id,x,label\na,1,u\na,2,u\nb,1,v\nb,3,v\n", "--kind 'points'"),
+    "text.csv": (TABLE.encode(), "by --channels, others by --label, --group or --id."),
+    "star.fa": (b">a class=x\nACGTACGTACGTACGTACGTA*\n>b class=y\nACGTACGTACGTACGTACGTA\n", "--alphabet"),
+    "gaps.fa": (b">a class=x\nAC--ACGT\n>b class=y\nACGT\n", "--gaps 'remove'"),
+    "some.fa": (b">a class=x\nACGT\n>b\nACGT\n", "--without label"),
+    "unknown.dat": (b"\x00\x01\x02", "--format one of"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_remedy_names_options(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / name
+    path.write_bytes(BROKEN[name][0])
+    assert cli.main(["info", str(path), "-q"]) == cli.DATA
+    told = capsys.readouterr().err
+    assert BROKEN[name][1] in told
+    assert not re.search(rf"\b({'|'.join(READING)})=", told)
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy", "expected"),
+    [
+        ("numbers.csv", ["--no-header"], "2 objects, series"),
+        ("latin.csv", ["--encoding", "latin-1"], "1 objects, documents"),
+        ("some.fa", ["--without", "label"], "no labels"),
+        ("text.csv", ["--group", "site"], "4 objects, series"),
+    ],
+)
+def test_the_remedy_helps(
+    name: str, remedy: list[str], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(BROKEN[name][0])
+    assert cli.main(["info", str(path), "-q", *remedy]) == 0
+    assert expected in capsys.readouterr().out
+
+
+def test_what_a_file_says_is_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.fa"
+    path.write_text("kind=label=\n>a\nACGT\n")
+    assert cli.main(["info", str(path), "-q"]) == cli.DATA
+    assert "Got 'kind=label='." in capsys.readouterr().err
+
+
+def test_convert_names_its_own_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.fa"
+    path.write_text(">a\nACGT\n")
+    assert cli.main(["convert", str(path), "-q", "-o", str(tmp_path / "a.arff")]) == cli.DATA
+    assert "name it by --to." in capsys.readouterr().err  # --format is that of the file that is read
+
+
+@pytest.mark.parametrize("place", [Path("none") / "a.csv", Path()])
+def test_a_place_that_cannot_be_written_is_told_once(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.fa"
+    path.write_text(">a\nACGT\n")
+    assert cli.main(["convert", str(path), "-q", "-o", str(tmp_path / place)]) == cli.DATA
+    told = capsys.readouterr().err
+    assert told.count("genkern:") == 1
+    assert not told.strip().endswith("..")
+
+
+def test_a_full_disk_behind_standard_output_is_told_with_a_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli._explain(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))) == cli.DATA
+    told = capsys.readouterr().err
+    assert told.startswith("genkern: standard output: No space left on device. ")
+    assert "room" in told
+
+
+def test_each_spelling_of_missing_values_has_its_own_first_place(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,time,x\na,0,1\na,1,NA\na,2,2\na,3,nan\nb,0,?\nb,1,NA\n")
+    found = {rule: entry["first"] for rule, entry in read(path).meta["rules"].items()}
+    lines = {"NA": 3, "NaN": 5, "?": 6}
+    assert found == {f"missing values ({name})": f"{path}, line {line}" for name, line in lines.items()}
+
+
+def test_stockholm_rows_have_what_gs_says_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.sto"
+    path.write_text(
+        "# STOCKHOLM 1.0\n#=GF ID fam\n#=GS a DE class=x of a\n#=GS b DE class=y\n#=GS a OS Homo\n#=GS b OS Mus\n"
+        "a ACGT\nb AC-T\n//\n"
+    )
+    data = read(path, group="OS")
+    assert data.y.tolist() == ["x", "y"]
+    assert data.groups.tolist() == ["Homo", "Mus"]
+    assert list(data.ids) == ["a", "b"]
+    assert read(path, label="ID").y.tolist() == ["fam", "fam"]
+
+
+def test_a_class_is_told_as_it_is_spelled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.fa"
+    path.write_text("".join(f">{i} class=q\nACGT{'ACGT'[i]}\n" for i in range(4)))
+    assert cli.main(["train", str(path), "-q", "-o", str(tmp_path / "m.gk")]) == cli.DATA
+    assert "one class only: 'q'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["train", "gram", "bench"])
+def test_no_threads_are_wrong_usage(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [] if command == "bench" else ["a.fa", "-o", str(tmp_path / "out.npy")]
+    assert cli.main([command, *files, "--jobs", "0"]) == cli.USAGE
+    assert "--jobs" in capsys.readouterr().err
+
+
+def test_samples_of_two_alphabets_are_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, letters in (("dna", "ACGTTGCAACGTAACCGGTT"), ("protein", "MKLVWWQENPDSTYHIRFGC")):
+        (tmp_path / name).write_text("".join(f">{i}\n{letters[i:]}\n" for i in range(4)))
+    assert cli.main(["compare", str(tmp_path / "dna"), str(tmp_path / "protein"), "-q"]) == cli.DATA
+    told = capsys.readouterr().err
+    assert re.search(r"dna holds symbols of dna, .*protein of protein", told)
+    assert "--alphabet" in told
+
+
+def test_predict_says_which_objects_a_model_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = ["ACGT", "AAAA", "CCCC", "GGCC"] * 3, [0, 1, 0, 1] * 3
+    save(make_pipeline(Spectrum(2, alphabet="dna"), LogisticRegression()).fit(X, y), tmp_path / "m.gk")
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"id": "s{i}", "text": "ACGT{"Z" if i == 5 else ""}"}}\n' for i in range(8)))
+    options = ["--batch", "3", "--kind", "symbols", "-q", "-o", str(tmp_path / "p.csv")]
+    assert cli.main(["predict", str(tmp_path / "m.gk"), str(path), *options]) == cli.DATA
+    told = capsys.readouterr().err
+    assert "'s3' to 's5', counted from 0 here" in told  # the sixth object is the third of the second batch
+    assert "object 2, position 4" in told
+    assert not (tmp_path / "p.csv").exists()
