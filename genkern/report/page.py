@@ -14,13 +14,13 @@ from genkern.data.whole_files import check_place, whole_file
 from genkern.evaluation import Evaluation
 from genkern.evaluation.fitting import fit_grouped
 from genkern.io.dataset import Dataset
-from genkern.progress import Progress
+from genkern.progress import Progress, portion
 from genkern.report import data as data_section
 from genkern.report import decisions, headline, models, objects, repeat, results
 from genkern.report.left_out import left_out
 
 WHO = "write_report"
-STEPS = 7  # of the progress
+FIT = 0.8  # share of the time in which a classifier is fitted, where it is not yet
 SECTIONS = (
     ("data", "Data"),
     ("results", "Results"),
@@ -74,20 +74,17 @@ def write_report(
     place = check_place(path, WHO)
     page = _template()
     _check(data, evaluation)
-    with Progress("report", STEPS, "parts", verbose) as progress:
-        fitted, refitted = _fitted(data, model)
-        progress.advance(note="data")
+    with Progress("report", unit="", enabled=verbose):
+        with portion(FIT, "fit to all objects"):
+            fitted, refitted = _fitted(data, model)
         left = left_out(data, evaluation, fitted)
         context: dict[str, Any] = {"data": data_section.section(data)}
-        progress.advance(note="results")
         context["results"] = results.section(data, evaluation, left)
-        progress.advance(note="kernel")
-        context["objects"] = objects.section(data, fitted, left)
-        progress.advance(note="models")
-        context["models"] = models.section(fitted)
-        progress.advance(note="decisions")
-        context["decisions"] = decisions.section(data, fitted, left)
-        progress.advance(note="page")
+        with portion(1 / 2, "kernel"):
+            context["objects"] = objects.section(data, fitted, left)
+        with portion(1, "models and decisions"):
+            context["models"] = models.section(fitted)
+            context["decisions"] = decisions.section(data, fitted, left)
         context |= {
             "head": headline.section(data, evaluation, left, fitted),
             "sections": SECTIONS,
@@ -101,7 +98,6 @@ def write_report(
         text = page.render(context)
         with whole_file(path, WHO) as stream:
             stream.write(text.encode("utf-8", "replace"))
-        progress.advance()
 
 
 def require_jinja2() -> Any:
