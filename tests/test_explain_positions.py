@@ -5,6 +5,7 @@ Sums over positions are tested in ``test_explain.py``; they do not see contribut
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise, product
 from typing import Any
 
@@ -15,6 +16,8 @@ from oracles_embed import difference
 from scipy.linalg import sqrtm
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
 
 from genkern import (
     HMM,
@@ -427,3 +430,32 @@ def test_log_probabilities_of_factorial_positions_are_those_of_the_beginnings() 
         logs = np.concatenate([found.log_prob for found in model.position_statistics(model.pack([SERIES]))])
         whole = model.to_hmm().log_prob([SERIES[:n] for n in range(1, len(SERIES) + 1)])
         np.testing.assert_allclose(logs, np.diff(whole, prepend=0.0), rtol=1e-12)
+
+
+def test_memory_is_that_of_one_part_of_the_features_not_of_all_at_all_positions() -> None:
+    rng, labels = np.random.default_rng(0), [0, 1] * 3
+    X = [np.cumsum(rng.normal(size=(120, 2)), axis=0) * (1 + y) for y in labels]
+    pipeline = recipes.series(4, 2).fit(X, labels)
+    peaks, lengths = [], (400, 1200)
+    explain(pipeline, X[0])
+    for length in lengths:
+        x = np.cumsum(rng.normal(size=(length, 2)), axis=0)
+        tracemalloc.start()
+        found = explain(pipeline, x)
+        blocks = found.by_block()
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    whole = (lengths[1] - lengths[0]) * len(found.names) * 8  # bytes of the table at the further positions
+    assert peaks[1] - peaks[0] < 0.5 * whole
+    assert peaks[1] < 4 * peaks[0]
+    np.testing.assert_allclose(sum(blocks.values()), found.positions, atol=1e-12)
+    np.testing.assert_allclose(found.table.sum(axis=1), found.positions, atol=1e-12)
+
+
+def test_an_explanation_stays_that_of_the_fit_that_it_explains() -> None:
+    X, labels = ["aabab", "aaabb", "abaaa", "bbabb", "babba", "bbbab"], [0, 0, 0, 1, 1, 1]
+    pipeline = make_pipeline(FisherScore(HMMEstimator(2, random_state=0)), LinearSVC()).fit(X, labels)
+    found, whole = explain(pipeline, "abba"), explain(pipeline, "abba").table.toarray()
+    pipeline.fit(["ba", "bbbb", "aaba", "a"], [1, 0, 1, 0])
+    np.testing.assert_array_equal(found.table.toarray(), whole)
+    np.testing.assert_allclose(whole.sum(axis=1), found.positions, atol=1e-12)

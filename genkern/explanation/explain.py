@@ -40,8 +40,8 @@ class Explanation:
         The contributions :math:`d_t` of positions; None if none are known for the embedding.
     rest : float
         The part r of the contributions that belongs to no position, such as centring constants and priors.
-    table : sparse array of shape (T, p)
-        The contribution of each feature at each position: its rows sum to ``positions``.
+    terms : Terms or sparse array of shape (T, p)
+        The contribution of each feature at each position, not formed where these would be many numbers.
     x : object
         The explained object.
     features : Features, optional
@@ -69,9 +69,14 @@ class Explanation:
     names: NDArray[np.object_]
     positions: Floats | None
     rest: float
-    table: Any
+    terms: Any
     x: Any
     features: Features | None = None
+
+    @property
+    def table(self) -> Any:
+        """The contribution of each feature at each position, a sparse array (T, p): its rows sum to ``positions``."""
+        return self.terms if sparse.issparse(self.terms) else self.terms.table()
 
     @property
     def labels(self) -> NDArray[np.object_]:
@@ -99,7 +104,7 @@ class Explanation:
             is none; 2 and more for their sub-parts, "pairs / 0-3".
         """
         names, member = grouped(*self._paths(), check_int(depth, "depth", "Explanation.by_block", 1))
-        return dict(zip(names, (self.table @ member).toarray().T))
+        return dict(zip(names, (self.terms @ member).toarray().T))
 
     def _label(self, j: int) -> str:
         return str(self.names[j]) if self.features is None else self.features.label(j)
@@ -194,8 +199,8 @@ def explain(pipeline: Any, x: Any, label: Any = None, *, channels: Any = None) -
     contributions = coefficients * as_vector(traced.row)
     decision = float(contributions.sum() + intercept)
     linear.check(traced.row, np.array([index]), np.array([decision]), np.abs(contributions).sum(keepdims=True))
-    table = sparse.csr_array(traced.terms * coefficients[None])
-    positions = None if table.shape[0] == 0 else np.asarray(table.sum(axis=1), np.float64)
+    terms, ones = traced.terms.scaled(coefficients), sparse.csr_array(np.ones((len(coefficients), 1)))
+    positions = None if terms.length == 0 else (terms @ ones).toarray()[:, 0]
     rest = contributions.sum() - (0.0 if positions is None else positions.sum())
     for array in (contributions, positions):
         if array is not None:
@@ -208,7 +213,7 @@ def explain(pipeline: Any, x: Any, label: Any = None, *, channels: Any = None) -
         traced.features.names(),
         positions,
         float(rest),
-        table,
+        terms,
         x,
         traced.features,
     )

@@ -14,8 +14,9 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScale
 
 from genkern.data.objects import pack_series
 from genkern.explanation.labels import Column, Features, columns_after, made_by, named, united
+from genkern.explanation.terms import Terms
 from genkern.features.log_odds import LogOddsWeights
-from genkern.features.positions import as_vector, share
+from genkern.features.positions import as_vector
 from genkern.preprocess.block_normalizer import BlockNormalizer
 from genkern.preprocess.cross_fit import CrossFit
 from genkern.preprocess.multi_scale import MultiScale
@@ -51,14 +52,14 @@ class Traced(NamedTuple):
     Attributes
     ----------
     row : matrix of shape (1, p), dense or sparse
-    terms : sparse array of shape (T, p)
-        The contributions of positions; the rest of ``row`` belongs to none. No rows if unknown.
+    terms : Terms
+        The contributions (T, p) of positions; the rest of ``row`` belongs to none. No rows if unknown.
     features : Features
         What they are called.
     """
 
     row: Any
-    terms: Any
+    terms: Terms
     features: Features
 
 
@@ -143,33 +144,31 @@ def advance(step: Any, state: Any) -> Any:
             return look(step, state)
         given = None if state.columns is None else [column.name for column in state.columns]
         made = made_by(step, _names(step, given, row.shape[1]), state.columns)
-        return Traced(row, sparse.csr_array((0, row.shape[1])), made)
+        return Traced(row, Terms.unknown(row.shape[1]), made)
     row = step.transform(state.row)
     if isinstance(step, SelectorMixin):
         kept = step.get_support(indices=True)
-        return Traced(row, state.terms[:, kept], state.features.select(kept))
+        return Traced(row, state.terms.select(kept), state.features.select(kept))
     if isinstance(step, OneToOneFeatureMixin | FunctionTransformer) and row.shape == state.row.shape:
         return Traced(row, _mapped(step, state, row), state.features)
     made = made_by(step, _names(step, state.features.names(), row.shape[1]))
-    return Traced(row, sparse.csr_array((0, row.shape[1])), made)
+    return Traced(row, Terms.unknown(row.shape[1]), made)
 
 
 def _embed(step: Any, state: Seen) -> Traced:
     """Take an object through an embedding with ``position_features``."""
-    row, terms = step.transform(state.X), step.position_features(state.X)
-    if state.reads is not None:
-        terms = state.reads @ terms
-    return Traced(row, sparse.csr_array(terms), made_by(step, _names(step, None, row.shape[1]), state.columns))
+    row, terms = step.transform(state.X), Terms.of(step, state.X, state.reads)
+    return Traced(row, terms, made_by(step, _names(step, None, row.shape[1]), state.columns))
 
 
-def _mapped(step: Any, state: Traced, row: Any) -> Any:
+def _mapped(step: Any, state: Traced, row: Any) -> Terms:
     """Return the terms after a step that maps features one to one."""
     with np.errstate(all="ignore"):
         origin = np.nan_to_num(as_vector(step.transform(0.0 * state.row)), posinf=0.0, neginf=0.0)
     if isinstance(step, SCALERS):  # linear maps: the slope is known also where v is zero
         slope = as_vector(step.transform(np.ones(state.row.shape))) - origin
-        return sparse.csr_array(state.terms * slope[None])
-    return share(state.terms, as_vector(state.row), as_vector(row) - origin)
+        return state.terms.scaled(slope)
+    return state.terms.shared(as_vector(state.row), as_vector(row) - origin)
 
 
 def _names(step: Any, given: Any, width: int) -> list[str]:
@@ -192,7 +191,7 @@ def _(step: FeatureUnion, state: Any) -> Traced:
         if isinstance(inner, str) and inner == "drop":
             continue
         part, weight = follow([inner], state), weights.get(name, 1.0)
-        parts[name] = part._replace(row=part.row * weight, terms=part.terms * weight)
+        parts[name] = part._replace(row=part.row * weight, terms=part.terms.scaled(weight))
     return _side_by_side(parts)
 
 
@@ -205,7 +204,7 @@ def _(step: MultiScale, state: Any) -> Traced:
 @advance.register
 def _(step: BlockNormalizer, state: Any) -> Traced:
     inner, row = advance(step.embedding_, state), step.transform(state[0])
-    return inner._replace(row=row, terms=share(inner.terms, as_vector(inner.row), as_vector(row)))
+    return inner._replace(row=row, terms=inner.terms.shared(as_vector(inner.row), as_vector(row)))
 
 
 @advance.register
@@ -218,30 +217,26 @@ def _(step: CrossFit, state: Any) -> Traced:
 @advance.register
 def _(step: Standardize, state: Any) -> Traced:
     row, kept = step.transform(state.row), step.kept_
+    terms = state.terms.select(kept)
     if step.clip is None:
-        terms = state.terms[:, kept] / step.scale_[None]
+        terms = terms.scaled(1.0 / step.scale_)
     else:
         change = as_vector(row) - as_vector(step.transform(0.0 * state.row))
-        terms = share(state.terms[:, kept], as_vector(state.row)[kept], change)
-    return Traced(row, sparse.csr_array(terms), state.features.select(kept))
+        terms = terms.shared(as_vector(state.row)[kept], change)
+    return Traced(row, terms, state.features.select(kept))
 
 
 @advance.register
 def _(step: LogOddsWeights, state: Any) -> Traced:
     row, before = step.transform(state.row), as_vector(state.row)
-    terms = [share(state.terms, before, after) for after in as_vector(row).reshape(len(step.weights_), -1)]
+    terms = [state.terms.shared(before, after) for after in as_vector(row).reshape(len(step.weights_), -1)]
     made = made_by(step, _names(step, state.features.names(), row.shape[1]))
-    return Traced(row, sparse.hstack(terms, format="csr"), made)
+    return Traced(row, Terms.beside(terms), made)
 
 
 def _side_by_side(parts: dict[str, Traced]) -> Traced:
     """Return the concatenated features of all parts; parts without terms have none."""
     rows = [part.row for part in parts.values()]
-    length = max(part.terms.shape[0] for part in parts.values())
-    terms = [
-        part.terms if part.terms.shape[0] == length else sparse.csr_array((length, part.terms.shape[1]))
-        for part in parts.values()
-    ]
     stacked = sparse.hstack(rows, format="csr") if any(map(sparse.issparse, rows)) else np.concatenate(rows, axis=1)
     features = united({name: part.features for name, part in parts.items()})
-    return Traced(stacked, sparse.hstack(terms, format="csr"), features)
+    return Traced(stacked, Terms.beside([part.terms for part in parts.values()]), features)
