@@ -169,3 +169,12 @@ def test_explain_names_the_recipe_that_can_be_explained(tmp_path: Path, capsys: 
     save(chosen, model)
     assert cli.main(["explain", str(model), str(path), "-q"]) == cli.DATA
     assert "train one that is linear: --recipe spectrum_svm." in capsys.readouterr().err
+
+
+def test_files_of_one_length_each_are_not_aligned_together(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.fa", tmp_path / "b.fa"]
+    paths[0].write_text(">a\nACGTACGT\n>b\nACGAACGT\n")
+    paths[1].write_text(">c\nACGTAC\n>d\nACGAAC\n")
+    assert [read(path).meta["aligned"] for path in paths] == ["all of one length"] * 2
+    assert read(paths).meta["aligned"] == "lengths differ"
+    assert read([paths[0], paths[0]]).meta["aligned"] == "all of one length"
