@@ -11,7 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from genkern import Spectrum, read, save
+from genkern import AutoClassifier, MarkovChainEstimator, PlugInClassifier, Spectrum, read, save
 from genkern.cli import main as cli
 from genkern.cli.options import READING
 
@@ -144,3 +144,37 @@ def test_predict_says_which_objects_a_model_refuses(tmp_path: Path, capsys: pyte
     assert "'s3' to 's5', counted from 0 here" in told  # the sixth object is the third of the second batch
     assert "object 2, position 4" in told
     assert not (tmp_path / "p.csv").exists()
+
+
+def test_a_budget_that_is_no_time_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["train", "a.fa", "-o", str(tmp_path / "m.gk"), "--budget", "soon"]) == cli.USAGE
+    assert "--budget must be a time such as 30s, 5min or 1h. Got 'soon'." in capsys.readouterr().err
+
+
+def test_debug_keeps_the_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["info", str(tmp_path / "none.fa"), "-q", "--debug"]) == cli.DATA
+    told = capsys.readouterr().err
+    assert told.startswith("Traceback")
+    assert told.splitlines()[-1].startswith("genkern: ")
+
+
+def test_explain_names_the_recipe_that_can_be_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, model = tmp_path / "a.fa", tmp_path / "m.gk"
+    path.write_text(
+        "".join(f">{i} class={'xy'[i % 2]}\n{'AC' if i % 2 else 'GT'}{'ACGT' * (i % 3 + 1)}\n" for i in range(12))
+    )
+    data = read(path)
+    chosen = AutoClassifier(candidates=["plug_in", "spectrum_svm"], cv=2, random_state=0).fit(data.X, data.y)
+    chosen.best_estimator_, chosen.best_name_ = PlugInClassifier(MarkovChainEstimator(0)).fit(data.X, data.y), "plug_in"
+    save(chosen, model)
+    assert cli.main(["explain", str(model), str(path), "-q"]) == cli.DATA
+    assert "train one that is linear: --recipe spectrum_svm." in capsys.readouterr().err
+
+
+def test_files_of_one_length_each_are_not_aligned_together(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.fa", tmp_path / "b.fa"]
+    paths[0].write_text(">a\nACGTACGT\n>b\nACGAACGT\n")
+    paths[1].write_text(">c\nACGTAC\n>d\nACGAAC\n")
+    assert [read(path).meta["aligned"] for path in paths] == ["all of one length"] * 2
+    assert read(paths).meta["aligned"] == "lengths differ"
+    assert read([paths[0], paths[0]]).meta["aligned"] == "all of one length"

@@ -40,9 +40,17 @@ def recipe_option(several: bool) -> Any:
 
 
 def refuse_budget(budget: str | None, recipes: Sequence[str]) -> None:
-    """Raise where a budget is given and nothing obeys it."""
-    if budget is not None and "auto" not in recipes:
+    """Raise where a budget is given that is no time, or that nothing obeys."""
+    if budget is None:
+        return
+    if "auto" not in recipes:
         raise click.UsageError(f"--budget is for --recipe auto; {', '.join(recipes)} has no use for it.")
+    from genkern.recipes.race import seconds_of
+
+    try:
+        seconds_of(budget, "genkern")
+    except (ValueError, TypeError):
+        raise click.UsageError(f"--budget must be a time such as 30s, 5min or 1h. Got {budget!r}.") from None
 
 
 def make_recipe(name: str, **settings: Any) -> Any:

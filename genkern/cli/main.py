@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -109,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except Exception as error:
         if debug:
-            raise
+            traceback.print_exc()
         return _explain(error)
     finally:
         warnings.showwarning = shown
@@ -137,6 +139,8 @@ def _in_options(error: Exception) -> str:
     text, remedy = str(error), getattr(error, "remedy", "")
     if text.startswith("write: "):
         return text.replace("name it by format=", "name it by --to")
+    if text.startswith("explain: "):
+        return re.sub(r"fit one that is linear: candidates=\['(\w+)'\]", r"train one that is linear: --recipe \1", text)
     return as_options(text) if text.startswith("read: ") else text.removesuffix(remedy) + as_options(remedy)
 
 

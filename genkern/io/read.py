@@ -363,6 +363,8 @@ def _remark(data: Dataset, notes: Notes) -> None:
     notes.facts["kind"] = data.kind
     notes.facts["objects"] = len(data)
     notes.facts["lengths"] = [min(lengths), max(lengths)]
+    if "aligned" in notes.facts and len(notes.facts["files"]) > 1 and len(lengths) > 1:
+        notes.facts["aligned"] = "lengths differ"  # between files, each of which may have one
     if data.kind in ("series", "points") and isinstance(data.X[0], np.ndarray):
         low = np.min([np.fmin.reduce(x, axis=0) for x in data.X], axis=0)
         high = np.max([np.fmax.reduce(x, axis=0) for x in data.X], axis=0)
