@@ -333,6 +333,56 @@ def test_own_folds():
         AutoClassifier(candidates=simple(), cv=KFold(3)).fit(X, np.sort(y))
 
 
+@pytest.mark.parametrize("kind", ["symbols", "series", "points", "documents"])
+def test_all_candidates_take_weights(kind):
+    """Weights of one change nothing, and a class of weight ten is more probable than one of weight one."""
+    rng = np.random.default_rng(4)
+    y = np.arange(24) % 2
+    X = {
+        "symbols": words(24)[0],
+        "documents": [" ".join(rng.choice(["red", "blue"], 6, p=[0.3 + 0.4 * c, 0.7 - 0.4 * c])) for c in y],
+    }.get(kind, [rng.normal(c, size=(9, 2)) for c in y])
+    for name, recipe in candidates(kind, X).items():
+        plain, even, heavy = (
+            race.fit_grouped(recipe, X, y, None, weights) for weights in (None, np.ones(24), 1.0 + 9.0 * y)
+        )
+        np.testing.assert_allclose(even.predict_proba(X), plain.predict_proba(X), rtol=1e-5, atol=1e-6, err_msg=name)
+        assert heavy.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean(), name
+
+
+def test_weights_are_in_fits_errors_choice_and_calibration():
+    X, y = words(60)
+    given = np.where(np.arange(60) % 5 == 0, 3.0, 0.5)
+    auto = AutoClassifier(candidates=simple(), class_weight={"two": 4.0}).fit(X, y, sample_weight=given)
+    weights = given * np.where(y == "two", 4.0, 1.0)
+    codes = np.unique(y, return_inverse=True)[1]
+    folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
+    decisions = {}
+    for result, (name, estimator) in zip(auto.results_, simple().items()):
+        decisions[name], errors = np.zeros((60, 3)), []
+        for train, test in folds:
+            own = {"sample_weight" if name == "plug_in" else "logisticregression__sample_weight": weights[train]}
+            model = clone(estimator).fit([X[i] for i in train], y[train], **own)
+            decisions[name][test] = model.decision_function([X[i] for i in test])
+            wrong = model.predict([X[i] for i in test]) != y[test]
+            errors.append((weights[test] * wrong).sum() / weights[test].sum())
+        np.testing.assert_allclose(result["fold_errors"], errors, atol=1e-12)
+    assert auto.best_name_ == min(auto.results_, key=lambda result: result["error"])["name"]
+    values = decisions[auto.best_name_]
+    np.testing.assert_allclose(auto.cv_decision_[np.argsort(auto.cv_index_)], values, rtol=1e-9)
+    assert auto.calibrator_.sharpness_ == pytest.approx(Calibrator().fit(values, codes, weights).sharpness_, rel=1e-6)
+    honest = np.zeros((60, 3))
+    for train, test in folds:
+        honest[test] = Calibrator().fit(values[train], codes[train], weights[train]).predict_proba(values[test])
+    twice = np.repeat(np.arange(60), (2 * weights).astype(int))
+    error = expected_calibration_error(codes[twice], honest[twice], classes=np.arange(3))
+    assert auto.calibration_error_ == pytest.approx(error, rel=1e-6)
+    balanced = recipes.auto(X[:40], y[:40], candidates=simple(), class_weight="balanced")
+    by_hand = 40 / 3 / np.bincount(codes[:40])[codes[:40]]
+    same = recipes.auto(X[:40], y[:40], candidates=simple(), sample_weight=by_hand)
+    np.testing.assert_allclose(balanced.predict_proba(X), same.predict_proba(X), rtol=1e-7)
+
+
 def test_small_classes():
     X, y = words(21)
     y[:3] = "rare"
@@ -348,8 +398,10 @@ def test_small_classes():
 
 def test_wrong_settings_and_inputs():
     X, y = words(30)
-    with pytest.raises(TypeError, match="Got sample_weight, which"):
-        AutoClassifier().fit(X, y, sample_weight=np.ones(30))
+    with pytest.raises(ValueError, match="'class_weight' parameter of AutoClassifier"):
+        AutoClassifier(class_weight="even").fit(X, y)
+    with pytest.raises(ValueError, match=r"all candidates failed.*Stub does not request sample_weight"):
+        AutoClassifier(candidates={"stub": Stub(cost=0)}).fit(X, y, sample_weight=np.ones(30))
     with pytest.raises(ValueError, match="'kind' parameter"):
         AutoClassifier("trees").fit(X, y)
     with pytest.raises(ValueError, match=r"among 'plug_in', 'plug_in_aligned', .* Got \['series'\]"):

@@ -93,6 +93,34 @@ def test_equal_objects_share_a_fold():
     np.testing.assert_allclose(rows[[4]], expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_groups_that_share_an_object_are_one(seed):
+    """Whatever is linked by a group or by content, found by merging sets one by one, is in one fold."""
+    rng = np.random.default_rng(seed)
+    folds, n = 2 + seed % 4, 10 + seed
+    groups = np.tile([f"g{group}" for group in rng.integers(9, size=n)], 2)
+    words = ["ab" * word + "c" for word in rng.integers(30, size=n)] * 2
+    sets = [({group}, {word}) for group, word in zip(groups.tolist(), words)]
+    merged: list[tuple[set[str], set[str]]] = []
+    for own in sets:
+        near = [other for other in merged if other[0] & own[0] or other[1] & own[1]]
+        merged = [other for other in merged if other not in near]
+        merged.append(tuple(set().union(*parts) for parts in zip(own, *near)))
+    y = np.repeat([0, 1], n)  # all objects in both classes
+    islands = np.array([next(i for i, (names, _) in enumerate(merged) if name in names) for name in groups.tolist()])
+    cross = CrossFit(Spectrum(1, alphabet="abc"), cv=folds)
+    if len(merged) == 1:
+        with pytest.raises(
+            ValueError, match=r"CrossFit \(in which .*are one\): class 0 has 1 group; expected at least 2"
+        ):
+            cross.fit(words, y, groups=groups)
+        return
+    cross.fit(words, y, groups=groups)
+    for island in range(len(merged)):
+        assert len(set(cross.folds_[islands == island])) == 1
+    assert cross.folds_.max() + 1 == min(folds, len(merged))
+
+
 @pytest.mark.parametrize("cv", [3, GroupKFold(3)])
 def test_groups_are_not_divided(cv):
     X, y = strings()

@@ -240,3 +240,22 @@ def test_pipelines_route_weights():
         np.testing.assert_allclose(routed.fit(X, sample_weight=weights)[-1].model_.mean, expected, rtol=1e-12)
     finally:
         set_config(enable_metadata_routing=False)
+
+
+@pytest.mark.parametrize("priors", ["empirical", "uniform"])
+@pytest.mark.parametrize("given", [False, True])
+def test_plug_in_counts_objects_by_weight(priors: str, given: bool) -> None:
+    labels, counts = np.array([0, 1, 0, 1, 0, 1]), np.array([2, 1, 0, 3, 1, 1])
+    words = [*WORDS[:2], WORDS[2] + "z", *WORDS[3:]]  # a letter of an object that does not count
+    rows = np.repeat(np.arange(6), counts)
+    chain = g.MarkovChainEstimator(1, pseudocount=0.5)
+    models = {c: chain.fit(WORDS[c::2]).model_ for c in (0, 1)}
+    one, other = (g.PlugInClassifier(models if given else chain, priors) for _ in range(2))
+    one.fit(WORDS if given else words, labels, sample_weight=counts)
+    other.fit([WORDS[i] for i in rows], labels[rows])
+    np.testing.assert_allclose(one.priors_, [3 / 8, 5 / 8] if priors == "empirical" else [0.5, 0.5])
+    np.testing.assert_allclose(one.joint_log_prob(WORDS), other.joint_log_prob(WORDS), rtol=1e-10)
+    with pytest.raises(ValueError, match="positive weight in every class"):
+        one.fit(WORDS, labels, sample_weight=labels)
+    with pytest.raises(ValueError, match="sample_weight"):
+        one.fit(WORDS, labels, sample_weight=np.ones(5))

@@ -94,6 +94,7 @@ NO_FEATURES = "gives features where kernel values are due"
 NO_KERNEL = "changes kernel values into those of no kernel (whole numbers, mean zero), which are refused"
 COPIES = "repeats objects, so that one is held out while its copy is not: another penalty is chosen"
 TWICE = {f"check_sample_weight_equivalence_on_{kind}_data": COPIES for kind in ("dense", "sparse")}
+ORDER = "shuffles objects, whose order decides on the random start of EM"
 SERIES_OUT = "returns series, which have no shape"
 LISTS = "fits on X.tolist(), a list of sequences, for which every length is legal in predict"
 NO_SHAPE = dict.fromkeys(("check_transformer_data_not_an_array", "check_transformer_general"), SERIES_OUT)
@@ -211,7 +212,7 @@ CASES = {
         lambda: PlugInClassifier(hmm()),
         finish=lambda classifier: classifier,
         grid={"priors": ["uniform", "empirical"]},
-        expected={"check_classifiers_train": LISTS},
+        expected={"check_classifiers_train": LISTS, "check_sample_weight_equivalence_on_dense_data": ORDER},
     ),
     "EqualErrorClassifier": Case(
         # A check of the oldest scikit-learn that is allowed has a class of four members, too few for five folds.

@@ -21,12 +21,15 @@ from genkern.validation import Floats, check_bool, check_option, check_probabili
 PRIORS = ("empirical", "uniform")
 
 
-def fit_class_models(estimator: Any, X: Any, y: Any, priors: Any, who: str) -> tuple[ClassMixture, Packed]:
+def fit_class_models(
+    estimator: Any, X: Any, y: Any, priors: Any, who: str, weights: Floats | None = None
+) -> tuple[ClassMixture, Packed]:
     """Return one model per class with priors, labels in sorted order, and the objects, encoded for them.
 
     ``estimator`` is cloned and fitted to the objects of each class (which share the alphabet of all), or is a dict
     ``{label: model}`` of models that are used unchanged, or a ``ClassMixture``, whose priors are then used too.
     ``priors`` is "empirical", "uniform", probabilities in the order of the sorted labels, or a dict by label.
+    ``weights`` say how often each object counts.
     """
     empirical = isinstance(priors, str) and priors == "empirical"
     if are_given(estimator):
@@ -37,10 +40,10 @@ def fit_class_models(estimator: Any, X: Any, y: Any, priors: Any, who: str) -> t
     elif isinstance(estimator, Mapping):
         given = estimator
     else:
-        return _fit_each_class(check_estimator_of_models(estimator, who), X, y, priors, who)
+        return _fit_each_class(check_estimator_of_models(estimator, who), X, y, priors, who, weights)
     _check_given(given, who)
     classes = np.unique(np.array(list(given)))
-    counts = _count(classes, X, y, who) if empirical or y is not None else None
+    counts = _count(classes, X, y, who, weights) if empirical or y is not None else None
     mixture = ClassMixture({_plain(c): given[_plain(c)] for c in classes}, _check_priors(priors, classes, counts, who))
     return mixture, mixture.pack(X)
 
@@ -50,14 +53,18 @@ def are_given(estimator: Any) -> bool:
     return isinstance(estimator, Model) and bool(estimator.class_models)
 
 
-def _fit_each_class(estimator: ModelEstimator, X: Any, y: Any, priors: Any, who: str) -> tuple[ClassMixture, Packed]:
+def _fit_each_class(
+    estimator: ModelEstimator, X: Any, y: Any, priors: Any, who: str, weights: Floats | None
+) -> tuple[ClassMixture, Packed]:
     """Return a model fitted to the objects of each class, and all objects, encoded."""
     labels = check_labels(y, who)
     packed = estimator.pack(X)
     check_consistent_length(X, labels)
-    classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    shares = _check_priors(priors, classes, counts, who)
-    models = [clone(estimator).fit(packed.take(np.flatnonzero(codes == c))).model_ for c in each(range(len(classes)))]
+    classes, codes = np.unique(labels, return_inverse=True)
+    shares = _check_priors(priors, classes, np.bincount(codes, weights), who)
+    parts = [np.flatnonzero(codes == c) for c in range(len(classes))]
+    own = [{} if weights is None else {"sample_weight": weights[rows]} for rows in parts]
+    models = [clone(estimator).fit(packed.take(rows), **given).model_ for rows, given in each(list(zip(parts, own)))]
     mixture = ClassMixture({_plain(label): model for label, model in zip(classes, models)}, shares)
     return mixture, mixture.pack(packed)
 
@@ -121,8 +128,8 @@ def fit_models(estimator: Any, X: Any, y: Any, per_class: bool, who: str) -> tup
     return model, model.pack(packed)
 
 
-def _count(classes: NDArray[Any], X: Any, y: Any, who: str) -> NDArray[np.int64]:
-    """Return how many objects each of the given classes has."""
+def _count(classes: NDArray[Any], X: Any, y: Any, who: str, weights: Floats | None) -> NDArray[Any]:
+    """Return how many objects each of the given classes has, or their weight."""
     labels = check_labels(y, who)
     check_consistent_length(X, labels)
     unknown = sorted(set(labels.tolist()) - set(classes.tolist()))
@@ -131,7 +138,7 @@ def _count(classes: NDArray[Any], X: Any, y: Any, who: str) -> NDArray[np.int64]
             f"{who}: the models must have an entry for every label of y. There is none for {unknown[0]!r}, only for "
             f"{', '.join(map(repr, classes.tolist()))}."
         )
-    return np.array([(labels == label).sum() for label in classes])
+    return np.bincount(np.searchsorted(classes, labels), weights, len(classes))
 
 
 def _check_priors(priors: Any, classes: NDArray[Any], counts: Any, who: str) -> Floats:

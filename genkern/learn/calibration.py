@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from genkern.learn.weights import check_weights
 from genkern.validation import Floats, check_array, check_int
@@ -154,7 +154,12 @@ def _certain(values: Floats, probabilities: Floats) -> Floats:
 
 
 def expected_calibration_error(
-    y: ArrayLike, probabilities: ArrayLike, *, classes: Any = None, n_bins: int = 10
+    y: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    classes: Any = None,
+    n_bins: int = 10,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     r"""Return how far the probability of the predicted class is from how often it is right, on average.
 
@@ -172,6 +177,8 @@ def expected_calibration_error(
         Labels of the columns; the sorted labels of y by default.
     n_bins : int, default=10
         Number of bins.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the objects, not negative: one of weight 2 counts as two objects.
 
     Returns
     -------
@@ -202,4 +209,5 @@ def expected_calibration_error(
     right = names[rows.argmax(axis=1)] == labels
     count = check_int(n_bins, "n_bins", who, 1)
     bins = np.minimum((confidence * count).astype(int), count - 1)
-    return float(np.abs(np.bincount(bins, confidence - right)).sum() / len(labels))
+    weights: Floats = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+    return float(np.abs(np.bincount(bins, weights * (confidence - right))).sum() / weights.sum())

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.data.objects import remember_width
 from genkern.data.transformer import takes_nan
 from genkern.features.class_models import check_labels, fit_class_models
+from genkern.learn.weights import check_weights
 from genkern.models.class_mixture import refuse_impossible
+from genkern.preprocess.cross_fit import take
 from genkern.validation import Floats
 
 
@@ -27,7 +30,8 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
         ``ClassMixture``, with its priors.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the
-        order of the sorted labels or by label.
+        order of the sorted labels or by label. What weights of classes are for elsewhere is done by these: "uniform"
+        is "balanced".
 
     Attributes
     ----------
@@ -55,11 +59,13 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
     ['A', 'B']
     """
 
+    __metadata_request__fit: ClassVar = {"sample_weight": True}
+
     def __init__(self, estimator: Any, priors: Any = "empirical"):
         self.estimator = estimator
         self.priors = priors
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit one model per class.
 
         Parameters
@@ -67,14 +73,21 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
         X : list of n objects
         y : array-like of shape (n,)
             Labels.
+        sample_weight : array-like of shape (n,), optional
+            How often each object counts, in the model of its class and in empirical priors; not negative.
 
         Returns
         -------
         self
         """
         remember_width(self, X, reset=True)
-        labels = check_labels(y, "PlugInClassifier")
-        self.model_, _ = fit_class_models(self.estimator, X, labels, self.priors, "PlugInClassifier")
+        labels, weights = check_labels(y, "PlugInClassifier"), None
+        if sample_weight is not None:
+            weights = check_weights(None, labels, sample_weight, "PlugInClassifier")
+            check_consistent_length(X, labels)
+            kept = np.flatnonzero(weights)
+            X, labels, weights = X if len(kept) == len(labels) else take(X, kept), labels[kept], weights[kept]
+        self.model_, _ = fit_class_models(self.estimator, X, labels, self.priors, "PlugInClassifier", weights)
         self.classes_ = np.array(self.model_.labels)
         self.models_, self.priors_ = list(self.model_.models), self.model_.priors
         return self

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import clone
 from sklearn.pipeline import FeatureUnion
-from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.data.digests import make_key
@@ -71,8 +72,8 @@ class CrossFit(Transformer):
     **Features never leak.** Training objects are recognised by their content (a digest), so that
     ``transform`` gives them their out-of-fold features too: ``fit(X, y).transform(X)`` is ``fit_transform(X, y)``, and
     the training score of a pipeline is an honest one. Training objects of equal content are in one fold, that of the
-    first of them. An object counts as a different one if it is written differently (a lower-case letter, a rounded
-    number).
+    first of them; groups that share such an object are one group. An object counts as a different one if it is written
+    differently (a lower-case letter, a rounded number).
 
     Features of all folds must have the same meaning: where their names (or, without names, their numbers) differ, as
     those of an alphabet that is inferred from each training part, or those that ``TopScore(standardize=True)`` keeps,
@@ -128,7 +129,7 @@ class CrossFit(Transformer):
                 f"CrossFit needs objects of at least two classes. Got one class, {self.classes_.tolist()[0]!r}."
             )
         self._fold_of: dict[str, int] = {}
-        for content, fold in zip(contents, self._split(labels, groups).tolist()):
+        for content, fold in zip(contents, self._split(contents, labels, groups).tolist()):
             self._fold_of.setdefault(content, fold)
         self.folds_ = np.array([self._fold_of[content] for content in contents])
         embedding, count = _with_alphabets(clone(self.embedding), X), int(self.folds_.max()) + 1
@@ -182,9 +183,15 @@ class CrossFit(Transformer):
     def _width(self) -> int:
         return self._count
 
-    def _split(self, labels: NDArray[Any], groups: ArrayLike | None) -> Ints:
-        """Return the fold (n,) of each object."""
-        return fold_numbers(make_folds(self.cv, labels, groups, "CrossFit"), labels, groups, "CrossFit")
+    def _split(self, contents: list[str], labels: NDArray[Any], groups: ArrayLike | None) -> Ints:
+        """Return the fold (n,) of each object; groups that share a content are one."""
+        who, owners = "CrossFit", None
+        if groups is not None:
+            given = column_or_1d(groups)
+            check_consistent_length(labels, given)
+            owners = _joined(given, contents)
+            who += " (in which groups that share an object are one)" if (owners != given).any() else ""
+        return fold_numbers(make_folds(self.cv, labels, owners, who), labels, owners, who)
 
     def _fit_without(self, fold: int, embedding: Any, X: Any, labels: NDArray[Any]) -> Any:
         """Return the embedding fitted without a fold, or, for ``NEW``, to all objects."""
@@ -262,6 +269,18 @@ def fold_numbers(splitter: Any, labels: NDArray[Any], groups: Any, who: str) -> 
             f"{times[wrong[0]]}; use folds, such as StratifiedKFold or GroupKFold."
         )
     return np.unique(folds, return_inverse=True)[1]
+
+
+def _joined(groups: NDArray[Any], contents: list[str]) -> NDArray[Any]:
+    """Return the group (n,) of each object, the first one of all that are linked by objects of equal content."""
+    names, owners = np.unique(groups, return_inverse=True)
+    kinds = np.unique(contents, return_inverse=True)[1]
+    size = len(names) + len(groups)
+    links = sparse.coo_matrix((np.ones(len(groups)), (owners, len(names) + kinds)), shape=(size, size))
+    parts = connected_components(links, directed=False)[1][: len(names)]
+    _, first, part = np.unique(parts, return_index=True, return_inverse=True)
+    joined: NDArray[Any] = names[first[part]][owners]
+    return joined
 
 
 def _contents(X: Any) -> list[str]:

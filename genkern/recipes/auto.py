@@ -20,6 +20,7 @@ from genkern.data.objects import Packed, check_objects
 from genkern.features.class_models import check_labels
 from genkern.learn.calibration import Calibrator, expected_calibration_error
 from genkern.learn.kernel_classifier import decide
+from genkern.learn.weights import REQUESTED, check_weights
 from genkern.preprocess.cross_fit import fold_numbers
 from genkern.preprocess.folds import members
 from genkern.progress import portion
@@ -54,6 +55,8 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         Threads or processes of the recipes. Folds follow each other, so the outcome does not depend on it.
     verbose : int, default=0
         1 reports a line per candidate, with the time that is left.
+    class_weight : None, "balanced" or dict of label to weight, default=None
+        Weights of classes, which multiply those of objects.
 
     Attributes
     ----------
@@ -99,6 +102,9 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
     **Groups.** Folds keep groups whole, and so does all that a recipe chooses or leaves out by itself, unless a class
     has one group only in a training part.
 
+    **Weights**, where there are any, reach the fits of all candidates, and errors and the calibration are weighted too.
+    A candidate of your own that cannot use them fails. "balanced" is by the frequencies in all of y.
+
     **Probabilities** are calibrated on ``cv_decision_``, whose fits have not even seen the objects when their features
     were learnt; the calibration that the recipes bring along plays no part.
 
@@ -115,7 +121,7 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
     ('symbols', array([0, 1]), np.float64(1.0))
     """
 
-    __metadata_request__fit: ClassVar = {"groups": True}
+    __metadata_request__fit: ClassVar = REQUESTED
 
     def __init__(
         self,
@@ -127,6 +133,7 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
+        class_weight: Any = None,
     ):
         self.kind = kind
         self.budget = budget
@@ -135,8 +142,11 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.class_weight = class_weight
 
-    def fit(self, X: Any, y: ArrayLike, groups: ArrayLike | None = None, **unknown: Any) -> Self:
+    def fit(
+        self, X: Any, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Try the candidates, and fit the best one to all objects.
 
         Parameters
@@ -146,18 +156,13 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
             Labels.
         groups : array-like of shape (n,), optional
             What must not be in two folds (a speaker, a patient, a family).
-        **unknown
-            Nothing else is taken; in particular no ``sample_weight``, which most recipes cannot use.
+        sample_weight : array-like of shape (n,), optional
+            Weights, not negative: an object of weight two counts as two, which are held out together.
 
         Returns
         -------
         self
         """
-        if unknown:
-            raise TypeError(
-                f"{WHO}.fit takes X, y and groups. Got {', '.join(unknown)}, which the recipes cannot all use; fit one "
-                "that can, such as recipes.text(), by itself."
-            )
         budget = race.seconds_of(self.budget, WHO)
         runs = race.Race(budget, self.verbose)
         remember_width(self, X, reset=True)
@@ -170,14 +175,16 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         if len(self.classes_) < 2:
             came = repr(str(self.classes_[0]))
             raise ValueError(f"{WHO} needs objects of at least 2 classes. Got one class only: {came}.")
+        plain = self.class_weight is None and sample_weight is None
+        weights = None if plain else check_weights(self.class_weight, labels, sample_weight, WHO)
         seed = self._seed()
         owners = None if groups is None else column_or_1d(groups)
         folds = self._folds(labels, codes, owners, seed)
         with portion(0.9):  # the rest is for the fit to all objects
-            best = runs.run(self._candidates(X, seed), race.Task(X, labels, codes, owners, folds))
+            best = runs.run(self._candidates(X, seed), race.Task(X, labels, codes, owners, folds, weights))
         self.results_ = [entry.result() for entry in runs.entries]
         self.best_name_ = best.name
-        self._calibrate(best, codes, folds)
+        self._calibrate(best, runs.task)
         self._finish(runs, best, budget)
         return self
 
@@ -281,19 +288,24 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
                 )
         return folds
 
-    def _calibrate(self, best: race.Entry, codes: Any, folds: Any) -> None:
+    def _calibrate(self, best: race.Entry, task: race.Task) -> None:
         """Learn probabilities from the decisions about what was left out."""
-        rows = [np.flatnonzero(folds == fold) for fold in range(len(best.decisions))]
+        rows = [np.flatnonzero(task.folds == fold) for fold in range(len(best.decisions))]
         self.cv_index_, self.cv_decision_ = np.concatenate(rows), np.concatenate(best.decisions)
-        self.calibrator_ = Calibrator().fit(self.cv_decision_, codes[self.cv_index_])
+        own, weights = task.codes[self.cv_index_], np.ones(len(self.cv_index_))
+        if task.weights is not None:
+            weights = task.weights[self.cv_index_]
+        self.calibrator_ = Calibrator().fit(self.cv_decision_, own, weights)
         self.calibration_error_ = None
         if len(rows) > 1:
-            own, parts = codes[self.cv_index_], np.repeat(np.arange(len(rows)), list(map(len, rows)))
+            parts = np.repeat(np.arange(len(rows)), list(map(len, rows)))
             honest = np.zeros((len(own), len(self.classes_)))
             for part in range(len(rows)):
-                other = Calibrator().fit(self.cv_decision_[parts != part], own[parts != part])
+                other = Calibrator().fit(self.cv_decision_[parts != part], own[parts != part], weights[parts != part])
                 honest[parts == part] = other.predict_proba(self.cv_decision_[parts == part])
-            self.calibration_error_ = expected_calibration_error(own, honest, classes=np.arange(len(self.classes_)))
+            self.calibration_error_ = expected_calibration_error(
+                own, honest, classes=np.arange(len(self.classes_)), sample_weight=weights
+            )
 
     def _finish(self, runs: race.Race, best: race.Entry, budget: float) -> None:
         """Fit the best candidate to all objects, or keep the model of its first fold where there is no time."""
@@ -324,7 +336,9 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def auto(X: Any, y: ArrayLike, *, groups: ArrayLike | None = None, **settings: Any) -> AutoClassifier:
+def auto(
+    X: Any, y: ArrayLike, *, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None, **settings: Any
+) -> AutoClassifier:
     """Return a classifier of objects of any kind, its recipe chosen by cross-validation.
 
     Parameters
@@ -335,8 +349,10 @@ def auto(X: Any, y: ArrayLike, *, groups: ArrayLike | None = None, **settings: A
         Labels.
     groups : array-like of shape (n,), optional
         What must not be in two folds (a speaker, a patient, a family).
+    sample_weight : array-like of shape (n,), optional
+        Weights, not negative.
     **settings
-        Those of ``AutoClassifier``, such as ``budget="5min"``.
+        Those of ``AutoClassifier``, such as ``budget="5min"`` or ``class_weight="balanced"``.
 
     Returns
     -------
@@ -351,4 +367,4 @@ def auto(X: Any, y: ArrayLike, *, groups: ArrayLike | None = None, **settings: A
     >>> auto.kind_, auto.predict(["my advisor is a professor of my choice"])
     ('documents', array(['student'], dtype='<U7'))
     """
-    return AutoClassifier(**settings).fit(X, y, groups=groups)
+    return AutoClassifier(**settings).fit(X, y, groups, sample_weight)

@@ -28,13 +28,14 @@ MANY = 2000  # where a fold has so many
 
 
 class Task(NamedTuple):
-    """Objects, their labels, class indices, groups or None, and the fold of each."""
+    """Objects, their labels, class indices, groups or None, the fold of each, and weights or None."""
 
     X: Any
     labels: NDArray[Any]
     codes: Ints
     groups: NDArray[Any] | None
     folds: Ints
+    weights: Floats | None = None
 
     @property
     def n_classes(self) -> int:
@@ -46,9 +47,15 @@ class Task(NamedTuple):
         """Number of folds."""
         return int(self.folds.max()) + 1
 
-    def part(self, rows: Ints) -> tuple[Any, NDArray[Any], Any]:
-        """Return objects, labels and groups of some rows."""
-        return take(self.X, rows), self.labels[rows], None if self.groups is None else self.groups[rows]
+    def part(self, rows: Ints) -> tuple[Any, NDArray[Any], Any, Any]:
+        """Return objects, labels, groups and weights of some rows."""
+        groups, weights = (None if given is None else given[rows] for given in (self.groups, self.weights))
+        return take(self.X, rows), self.labels[rows], groups, weights
+
+    def mean(self, values: Any, rows: Ints) -> float:
+        """Return the mean of a value for each of some rows, by weight; where none has any, all count alike."""
+        weights = None if self.weights is None or not self.weights[rows].any() else self.weights[rows]
+        return float(np.average(values, weights=weights))
 
 
 @dataclass
@@ -164,7 +171,7 @@ class Race:
 
     def refit(self, entry: Entry) -> Any:
         """Return a candidate fitted to all objects."""
-        return fit_grouped(entry.estimator, self.task.X, self.task.labels, self.task.groups)
+        return fit_grouped(entry.estimator, self.task.X, self.task.labels, self.task.groups, self.task.weights)
 
     def refit_seconds(self, entry: Entry) -> float:
         """Return how long a fit to all objects takes, from the fits of finished folds."""
@@ -236,7 +243,7 @@ class Race:
         entry.fit_seconds.append(middle - begin)
         entry.decisions.append(values)
         entry.model = model if fold == 0 else entry.model
-        entry.errors.append(float(np.mean(decide(values) != self.task.codes[rows])))
+        entry.errors.append(self.task.mean(decide(values) != self.task.codes[rows], rows))
 
     def _tell(self, entry: Entry, to_go: int) -> None:
         """Report on a candidate."""
