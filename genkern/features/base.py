@@ -9,7 +9,7 @@ import numpy as np
 
 from genkern.data.objects import Packed
 from genkern.data.transformer import Transformer
-from genkern.features.class_models import are_given, fit_class_models, fit_models
+from genkern.features.class_models import are_given, fit_class_models, fit_models, fits_classes
 from genkern.models.class_mixture import ClassMixture, refuse_impossible
 from genkern.validation import Floats, check_number
 
@@ -57,6 +57,9 @@ class ModelEmbedding(Embedding):
 
     def _encode(self, X: Any) -> Any:
         return self.model_.pack(X)
+
+    def _needs_labels(self) -> bool:
+        return bool(self.per_class) or fits_classes(self.estimator)
 
 
 class ClassEmbedding(ModelEmbedding):

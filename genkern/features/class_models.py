@@ -24,25 +24,34 @@ PRIORS = ("empirical", "uniform")
 def fit_class_models(estimator: Any, X: Any, y: Any, priors: Any, who: str) -> tuple[ClassMixture, Packed]:
     """Return one model per class with priors, labels in sorted order, and the objects, encoded for them.
 
-    ``estimator`` is cloned and fitted to the objects of each class (which share the alphabet of all), or is a dict
-    ``{label: model}`` of models that are used unchanged, or a ``ClassMixture``, whose priors are then used too.
-    ``priors`` is "empirical", "uniform", probabilities in the order of the sorted labels, or a dict by label.
+    ``estimator`` is cloned and fitted to the objects of each class (which share the alphabet of all), or is a dict of
+    one estimator per label, or of models that are used unchanged, or of some of both, or a ``ClassMixture``, whose
+    priors are then used too. ``priors`` is "empirical", "uniform", probabilities in the order of the sorted labels, or
+    a dict by label; None is "empirical" if models are fitted, else "uniform".
     """
-    empirical = isinstance(priors, str) and priors == "empirical"
+    encoded, given = X, estimator
     if are_given(estimator):
-        if not empirical:
+        if priors is not None and not _empirical(priors):
             raise ValueError(f"{who}: a ClassMixture has priors of its own. Leave the parameter 'priors' out.")
-        given: Mapping[Any, Any] = estimator.class_models
-        priors, empirical = dict(zip(given, estimator.priors)), False
-    elif isinstance(estimator, Mapping):
-        given = estimator
+        given = estimator.class_models
+        priors = dict(zip(given, estimator.priors))
+    if isinstance(given, Mapping):
+        _check_given(given, who)
+        classes = np.unique(np.array(list(given)))
     else:
-        return _fit_each_class(check_estimator_of_models(estimator, who), X, y, priors, who)
-    _check_given(given, who)
-    classes = np.unique(np.array(list(given)))
-    counts = _count(classes, X, y, who) if empirical or y is not None else None
-    mixture = ClassMixture({_plain(c): given[_plain(c)] for c in classes}, _check_priors(priors, classes, counts, who))
-    return mixture, mixture.pack(X)
+        y = check_labels(y, who)
+        classes = np.unique(y)
+        encoded = check_estimator_of_models(estimator, who).pack(X)
+        given = {_plain(c): estimator for c in classes}
+    fits = fits_classes(given)
+    labels = check_labels(y, who) if fits else y
+    priors = ("empirical" if fits else "uniform") if priors is None else priors
+    counts = _count(classes, X, labels, who) if _empirical(priors) or labels is not None else None
+    shares = _check_priors(priors, classes, counts, who)
+    models = {_plain(c): _fitted(given[_plain(c)], encoded, labels, c, who) for c in each(classes)}
+    _check_alphabets(models, who)
+    mixture = ClassMixture(models, shares)
+    return mixture, mixture.pack(encoded)
 
 
 def are_given(estimator: Any) -> bool:
@@ -50,31 +59,42 @@ def are_given(estimator: Any) -> bool:
     return isinstance(estimator, Model) and bool(estimator.class_models)
 
 
-def _fit_each_class(estimator: ModelEstimator, X: Any, y: Any, priors: Any, who: str) -> tuple[ClassMixture, Packed]:
-    """Return a model fitted to the objects of each class, and all objects, encoded."""
-    labels = check_labels(y, who)
-    packed = estimator.pack(X)
-    check_consistent_length(X, labels)
-    classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    shares = _check_priors(priors, classes, counts, who)
-    models = [clone(estimator).fit(packed.take(np.flatnonzero(codes == c))).model_ for c in each(range(len(classes)))]
-    mixture = ClassMixture({_plain(label): model for label, model in zip(classes, models)}, shares)
-    return mixture, mixture.pack(packed)
+def fits_classes(estimator: Any) -> bool:
+    """Return whether this is a dict of classes with an estimator among them, which is fitted to objects of its class."""
+    return isinstance(estimator, Mapping) and any(isinstance(entry, ModelEstimator) for entry in estimator.values())
 
 
-def _check_given(models: Mapping[Any, Any], who: str) -> None:
-    """Refuse anything but a dict of models of the same objects."""
-    labels = list(models)
+def _empirical(priors: Any) -> bool:
+    return isinstance(priors, str) and priors == "empirical"
+
+
+def _fitted(entry: Any, X: Any, y: Any, label: Any, who: str) -> Model:
+    """Return the model of a class: a given one, or one that is fitted to the objects of the class."""
+    if isinstance(entry, Model):
+        return entry
+    own = np.flatnonzero(y == label)
+    if not len(own):
+        raise ValueError(f"{who}: class {_plain(label)!r} has an estimator, but y has no object of this class.")
+    model: Model = clone(entry).fit(entry.pack(X).take(own)).model_
+    return model
+
+
+def _check_given(entries: Mapping[Any, Any], who: str) -> None:
+    """Refuse anything but a dict of models and estimators by labels of one kind."""
+    labels = list(entries)
     if not labels:
         raise ValueError(f"{who}: the dict of class models is empty. Give one model per label.")
     if np.array(labels).tolist() != labels:
         raise TypeError(f"{who}: the labels of class models must be of one kind. Got {', '.join(map(repr, labels))}.")
-    for label, model in models.items():
-        if not isinstance(model, Model):
-            hint = "; give what it has fitted, its model_" if isinstance(model, ModelEstimator) else ""
-            told = f"{type(model).__name__}{hint}.{adapt_hint(model)}"
-            raise TypeError(f"{who}: class {label!r} must have a model. Got {told}")
-    alphabets = [_alphabet_of(model) for model in models.values()]
+    for label, entry in entries.items():
+        if not isinstance(entry, Model | ModelEstimator):
+            told = f"{type(entry).__name__}.{adapt_hint(entry)}"
+            raise TypeError(f"{who}: class {label!r} must have a model, or an estimator of models. Got {told}")
+
+
+def _check_alphabets(models: Mapping[Any, Model], who: str) -> None:
+    """Refuse models of different symbols."""
+    labels, alphabets = list(models), [_alphabet_of(model) for model in models.values()]
     for label, alphabet in zip(labels, alphabets):
         if alphabet != alphabets[0]:
             raise ValueError(
@@ -104,16 +124,21 @@ def named_models(fitted: Any) -> list[tuple[str, Any]]:
     return [(f"{label}.", model) for label, model in fitted.class_models.items()] or [("", fitted)]
 
 
-def fit_models(estimator: Any, X: Any, y: Any, per_class: bool, who: str) -> tuple[Any, Packed]:
-    """Return one model of all objects or, for ``per_class`` and where class models are given, a ClassMixture.
+def fit_models(
+    estimator: Any, X: Any, y: Any, per_class: bool, who: str, priors: Any = None
+) -> tuple[Any, Packed]:
+    """Return one model of all objects or, for ``per_class`` and where there are class models, a ClassMixture.
 
     Also return the objects, encoded for it.
     """
-    if not check_bool(per_class, "per_class", who):
+    fits = fits_classes(estimator)
+    if not check_bool(per_class, "per_class", who) and not fits:
         refuse_unused(y, X, who)
     if per_class or isinstance(estimator, Mapping):
-        given = isinstance(estimator, Mapping)
-        return fit_class_models(estimator, X, None if given else y, "uniform" if given else "empirical", who)
+        unused = isinstance(estimator, Mapping) and not fits
+        return fit_class_models(estimator, X, None if unused else y, priors, who)
+    if priors is not None:
+        raise ValueError(f"{who}: 'priors' are those of classes. Give one model per class, or per_class=True.")
     if isinstance(estimator, Model):
         return estimator, estimator.pack(X)
     packed = check_estimator_of_models(estimator, who).pack(X)

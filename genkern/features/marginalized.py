@@ -34,8 +34,8 @@ class Marginalized(StateEmbedding):
     ----------
     estimator : estimator, model or dict
         An estimator, a clone of which is fitted to all objects given to ``fit``, or a model that is used unchanged: a
-        hidden Markov model, or a mixture (components are the states; order 1). A dict ``{label: model}`` or a
-        ``ClassMixture`` gives the features of every class model, concatenated.
+        hidden Markov model, or a mixture (components are the states; order 1). A dict ``{label: model}`` (or of
+        estimators, with y) or a ``ClassMixture`` gives the features of every class model, concatenated.
     order : {1, 2}, default=1
         1: single positions. 2: pairs of neighbouring ones, with pairs of states and :math:`(x_t, x_{t+1})`.
     features : {"mean", "raw", "rbf"}, default="mean"

@@ -27,8 +27,9 @@ class ModelLogOdds(ClassEmbedding):
     Parameters
     ----------
     estimator : estimator, dict or ClassMixture
-        What is fitted, as a clone, to the objects of each class; or ``{label: model}``, models that are used as they
-        are, or a ``ClassMixture``, with its priors and its order of classes, which needs no y.
+        What is fitted, as a clone, to the objects of each class; or ``{label: estimator}``, one per class; or ``{label:
+        model}``, models that are used as they are; or a ``ClassMixture``, with its priors and its order of classes,
+        which needs no y.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the order of
         the sorted labels or by label.

@@ -24,8 +24,8 @@ class StateSpace(StateEmbedding):
     estimator : estimator, model or dict
         An estimator, a clone of which is fitted to all objects given to ``fit``, or a model that is used unchanged:
         hidden Markov models, mixtures (visits are counts of points per component), factorial models (all chains),
-        periodic chains (phases). A dict ``{label: model}`` or a ``ClassMixture`` gives the features of every class
-        model, concatenated.
+        periodic chains (phases). A dict ``{label: model}`` (or of estimators, with y) or a ``ClassMixture`` gives
+        the features of every class model, concatenated.
     transitions : bool, default=False
         Add the transitions, after the visits.
     normalize : bool, default=False

@@ -23,8 +23,8 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator of models, dict or ClassMixture
-        Cloned and fitted to the objects of each class; or ``{label: model}``, models that are used unchanged, or a
-        ``ClassMixture``, with its priors.
+        Cloned and fitted to the objects of each class; or ``{label: estimator}``, one per class; or ``{label: model}``,
+        models that are used unchanged; or a ``ClassMixture``, with its priors.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the
         order of the sorted labels or by label.
