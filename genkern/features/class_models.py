@@ -11,7 +11,8 @@ from sklearn.base import clone
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from genkern.data.objects import Packed
+from genkern.data.objects import Packed, object_digests
+from genkern.data.store import Store, make_key
 from genkern.models.base import Model, adapt_hint
 from genkern.models.class_mixture import ClassMixture
 from genkern.models.estimator import ModelEstimator
@@ -19,9 +20,24 @@ from genkern.progress import each
 from genkern.validation import Floats, check_bool, check_option, check_probabilities, refuse_unused
 
 PRIORS = ("empirical", "uniform")
+VERSION = 1  # version of the fits in a store; raised whenever the same settings give another model
 
 
-def fit_class_models(estimator: Any, X: Any, y: Any, priors: Any, who: str) -> tuple[ClassMixture, Packed]:
+def fit_model(estimator: Any, packed: Packed, store: Store | None, who: str) -> Model:
+    """Return the model of a clone that is fitted to encoded objects, or was before with the same settings."""
+    if store is None:
+        model: Model = clone(estimator).fit(packed).model_
+        return model
+    if not isinstance(store, Store):
+        raise TypeError(f"{who}: 'store' must be a Store or None. Got {type(store).__name__}.")
+    key = make_key("fit_model", VERSION, estimator, object_digests(packed))
+    (model,) = store.fetch_many([key], lambda missing: [clone(estimator).fit(packed).model_])
+    return model
+
+
+def fit_class_models(
+    estimator: Any, X: Any, y: Any, priors: Any, who: str, store: Store | None = None
+) -> tuple[ClassMixture, Packed]:
     """Return one model per class with priors, labels in sorted order, and the objects, encoded for them.
 
     ``estimator`` is cloned and fitted to the objects of each class (which share the alphabet of all), or is a dict of
@@ -48,7 +64,7 @@ def fit_class_models(estimator: Any, X: Any, y: Any, priors: Any, who: str) -> t
     priors = ("empirical" if fits else "uniform") if priors is None else priors
     counts = _count(classes, X, labels, who) if _empirical(priors) or labels is not None else None
     shares = _check_priors(priors, classes, counts, who)
-    models = {_plain(c): _fitted(given[_plain(c)], encoded, labels, c, who) for c in each(classes)}
+    models = {_plain(c): _fitted(given[_plain(c)], encoded, labels == c, (c, store, who)) for c in each(classes)}
     _check_alphabets(models, who)
     mixture = ClassMixture(models, shares)
     return mixture, mixture.pack(encoded)
@@ -60,7 +76,7 @@ def are_given(estimator: Any) -> bool:
 
 
 def fits_classes(estimator: Any) -> bool:
-    """Return whether this is a dict of classes with an estimator among them, which is fitted to objects of its class."""
+    """Return whether this is a dict of classes with an estimator among them, which needs labelled objects."""
     return isinstance(estimator, Mapping) and any(isinstance(entry, ModelEstimator) for entry in estimator.values())
 
 
@@ -68,15 +84,14 @@ def _empirical(priors: Any) -> bool:
     return isinstance(priors, str) and priors == "empirical"
 
 
-def _fitted(entry: Any, X: Any, y: Any, label: Any, who: str) -> Model:
-    """Return the model of a class: a given one, or one that is fitted to the objects of the class."""
+def _fitted(entry: Any, X: Any, own: Any, of: tuple[Any, Store | None, str]) -> Model:
+    """Return the model of a class: a given one, or one fitted to the objects X[own] of this label, store and caller."""
     if isinstance(entry, Model):
         return entry
-    own = np.flatnonzero(y == label)
-    if not len(own):
+    label, store, who = of
+    if not own.any():
         raise ValueError(f"{who}: class {_plain(label)!r} has an estimator, but y has no object of this class.")
-    model: Model = clone(entry).fit(entry.pack(X).take(own)).model_
-    return model
+    return fit_model(entry, entry.pack(X).take(np.flatnonzero(own)), store, who)
 
 
 def _check_given(entries: Mapping[Any, Any], who: str) -> None:
@@ -125,7 +140,7 @@ def named_models(fitted: Any) -> list[tuple[str, Any]]:
 
 
 def fit_models(
-    estimator: Any, X: Any, y: Any, per_class: bool, who: str, priors: Any = None
+    estimator: Any, X: Any, y: Any, per_class: bool, who: str, priors: Any = None, store: Store | None = None
 ) -> tuple[Any, Packed]:
     """Return one model of all objects or, for ``per_class`` and where there are class models, a ClassMixture.
 
@@ -136,13 +151,13 @@ def fit_models(
         refuse_unused(y, X, who)
     if per_class or isinstance(estimator, Mapping):
         unused = isinstance(estimator, Mapping) and not fits
-        return fit_class_models(estimator, X, None if unused else y, priors, who)
+        return fit_class_models(estimator, X, None if unused else y, priors, who, store)
     if priors is not None:
         raise ValueError(f"{who}: 'priors' are those of classes. Give one model per class, or per_class=True.")
     if isinstance(estimator, Model):
         return estimator, estimator.pack(X)
     packed = check_estimator_of_models(estimator, who).pack(X)
-    model = clone(estimator).fit(packed).model_
+    model = fit_model(estimator, packed, store, who)
     return model, model.pack(packed)
 
 

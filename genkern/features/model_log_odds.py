@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from genkern.data.objects import Packed
+from genkern.data.store import Store
 from genkern.features.base import ClassEmbedding
 from genkern.features.positions import class_terms
 from genkern.features.streaming import gather
@@ -37,6 +38,9 @@ class ModelLogOdds(ClassEmbedding):
         Replaces infinite log-odds, those of an object that is impossible under one side. Finite ones are kept.
     n_jobs : int, optional
         Threads, over batches of objects.
+    store : Store, optional
+        Memo of fitted models, shared by all clones: models are fitted once to the same objects with the same settings,
+        however many other settings a grid has.
 
     Attributes
     ----------
@@ -68,11 +72,19 @@ class ModelLogOdds(ClassEmbedding):
     _fitted = "_chosen"
     _of_floats = True
 
-    def __init__(self, estimator: Any, priors: Any = "empirical", v_max: float = 700.0, n_jobs: int | None = None):
+    def __init__(
+        self,
+        estimator: Any,
+        priors: Any = "empirical",
+        v_max: float = 700.0,
+        n_jobs: int | None = None,
+        store: Store | None = None,
+    ):
         self.estimator = estimator
         self.priors = priors
         self.v_max = v_max
         self.n_jobs = n_jobs
+        self.store = store
 
     def _learn(self, packed: Packed) -> None:
         self._chosen = range(len(self.classes_)) if len(self.classes_) > 2 else [1]

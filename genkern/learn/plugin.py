@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.data.objects import remember_width
+from genkern.data.store import Store
 from genkern.data.transformer import takes_nan
 from genkern.features.class_models import check_labels, fit_class_models
 from genkern.models.class_mixture import refuse_impossible
@@ -28,6 +29,9 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the
         order of the sorted labels or by label.
+    store : Store, optional
+        Memo of fitted models, shared by all clones: models are fitted once to the same objects with the same settings,
+        however many other settings a grid has.
 
     Attributes
     ----------
@@ -55,9 +59,10 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
     ['A', 'B']
     """
 
-    def __init__(self, estimator: Any, priors: Any = "empirical"):
+    def __init__(self, estimator: Any, priors: Any = "empirical", store: Store | None = None):
         self.estimator = estimator
         self.priors = priors
+        self.store = store
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Fit one model per class.
@@ -74,7 +79,7 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
         """
         remember_width(self, X, reset=True)
         labels = check_labels(y, "PlugInClassifier")
-        self.model_, _ = fit_class_models(self.estimator, X, labels, self.priors, "PlugInClassifier")
+        self.model_, _ = fit_class_models(self.estimator, X, labels, self.priors, "PlugInClassifier", self.store)
         self.classes_ = np.array(self.model_.labels)
         self.models_, self.priors_ = list(self.model_.models), self.model_.priors
         return self
