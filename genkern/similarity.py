@@ -23,6 +23,7 @@ from genkern.evaluation.two_sample import TwoSampleTest, two_sample_test
 from genkern.kernels.base import Kernel
 from genkern.kernels.components import principal_components
 from genkern.kernels.gram import Gram
+from genkern.learn.kernel_classifier import ROUNDING, check_symmetric
 from genkern.progress import each, listening, portion, reach
 from genkern.recipes.points import points
 from genkern.recipes.recipe import Recipe
@@ -157,6 +158,45 @@ def normalized(table: Any) -> Floats:
     K = (K + K.T) / 2
     np.fill_diagonal(K, 1.0)
     return K
+
+
+def distances(K: Any) -> Floats:
+    r"""Return the distances that a kernel defines, :math:`D(x, x') = \sqrt{K(x, x) - 2 K(x, x') + K(x', x')}`.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n)
+        Gram matrix. Distances that are small beside the diagonal, below some 1e-8 of its root, are lost in rounding;
+        those of features come without this loss from ``sklearn.metrics.pairwise_distances``.
+
+    Returns
+    -------
+    D : ndarray of shape (n, n)
+        Symmetric, with a diagonal of zeros.
+
+    References
+    ----------
+    Jaakkola & Haussler (1999), Exploiting generative models in discriminative classifiers, section 3.
+
+    Examples
+    --------
+    >>> from genkern.similarity import distances
+    >>> distances([[1.0, 0.5], [0.5, 1.0]])
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    matrix = check_symmetric(check_array(K, "K", "distances"), "distances")
+    diagonal = matrix.diagonal()
+    squares = diagonal[:, None] + diagonal - 2.0 * matrix
+    lost = squares < -ROUNDING * np.abs(diagonal).max(initial=0.0)
+    if lost.any():
+        i, j = np.argwhere(lost)[0].tolist()
+        raise ValueError(
+            f"distances: objects {i} and {j} have a squared distance of {squares[i, j]:.4g}, so the matrix is not "
+            "positive semi-definite. Choose a kernel that is."
+        )
+    roots: Floats = np.sqrt(np.maximum(squares, 0.0))
+    return roots
 
 
 def mmd_test(

@@ -19,7 +19,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import auc, average_precision_score, confusion_matrix, precision_recall_curve, roc_curve
 from test_plots import explanation
 
-from genkern import HMM, Categorical, Gaussian, MarkovChain, PositionalChain, SiteModel, plots
+from genkern import HMM, Categorical, Gaussian, MarkovChain, PositionalChain, SiteModel, plots, roc50_score
 from genkern.plots import style, svg
 
 matplotlib.use("Agg")
@@ -447,3 +447,26 @@ def test_rules_name_every_class_that_pictures_use_and_both_themes() -> None:
     }
     hooks = {"gk-cell", "gk-sample", "gk-bar", "gk-area", "gk-arrow", "gk-state"}  # for scripts, without a look
     assert {name for name in used if f".{name}" not in rules} <= hooks
+
+
+def test_roc_curves_end_at_a_number_of_false_positives():
+    rng = np.random.default_rng(4)
+    y, scores = rng.integers(0, 2, 80), rng.integers(0, 15, 80) / 3
+    scores = scores + y
+    for limit in (1, 7, 50):
+        shown = plots.RocDisplay.from_predictions(y, scores, [0, 1], limit=limit)
+        end = min(limit, int((y == 0).sum()))
+        assert shown.x[0][-1] == end
+        # the curve is found by counting at every threshold
+        for x, up in zip(shown.x[0][:-1], shown.y[0][:-1]):
+            thresholds = np.append(np.unique(scores), np.inf)
+            pairs = [(((scores >= t) & (y == 0)).sum(), ((scores >= t) & (y == 1)).sum() / y.sum()) for t in thresholds]
+            assert (x, up) in pairs
+        np.testing.assert_allclose(shown.areas[0], roc50_score(y, scores, n=limit), rtol=1e-12)
+        assert f"ROC{limit}" in shown.description
+        assert "false positives" in shown.svg()
+        shown.plot()
+        assert shown.ax_.get_xlim()[1] == pytest.approx(1.01 * limit)
+    whole = plots.RocDisplay.from_predictions(y, scores, [0, 1])
+    whole.plot()
+    assert whole.ax_.get_xlim()[1] == pytest.approx(1.01)

@@ -327,10 +327,10 @@ def test_two_class_score_is_that_of_the_paper():
     r = mixture.posterior(X)[:, 1]
     features = FisherScore(mixture, information="identity", coordinates="ratio").fit_transform(X)
     # the derivative in alpha, along (-1, 1) in the priors
-    np.testing.assert_allclose(features[:, 1] - features[:, 0], (r - alpha) / (alpha * (1 - alpha)), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(features[:, 0], (r - alpha) / (alpha * (1 - alpha)), rtol=0, atol=1e-10)
     minus, plus = (model.log_prob_grad(X, "ratio") for model in models.values())
     np.testing.assert_allclose(
-        features[:, 2:], np.column_stack([(1 - r)[:, None] * minus, r[:, None] * plus]), atol=1e-10
+        features[:, 1:], np.column_stack([(1 - r)[:, None] * minus, r[:, None] * plus]), atol=1e-10
     )
 
 

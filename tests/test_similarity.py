@@ -149,3 +149,16 @@ def test_mmd_test_of_objects_by_name_and_of_models() -> None:
 def test_mistakes_with_mmd_test(call: Callable[[], object], words: str) -> None:
     with pytest.raises((TypeError, ValueError), match=words):
         call()
+
+
+def test_distances_are_those_of_the_feature_space():
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(7, 3))
+    K = (1.0 + points @ points.T) ** 2
+    lifted = np.array([[1.0, *(np.sqrt(2) * x), *np.outer(x, x).ravel()] for x in points])
+    expected = [[np.sqrt(((a - b) ** 2).sum()) for b in lifted] for a in lifted]
+    found = similarity.distances(K)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    assert not found.diagonal().any()
+    with pytest.raises(ValueError, match="distances: objects 0 and 1 have a squared distance of -2"):
+        similarity.distances([[1.0, 2.0], [2.0, 1.0]])

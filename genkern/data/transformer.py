@@ -244,6 +244,8 @@ def effort(step: Any) -> float:
 
 
 def takes_nan(estimator: Any) -> bool:
-    """Say whether NaN may mean missing in what an estimator, a model (always) or models of classes take."""
+    """Say whether NaN may mean missing in what an estimator, a model (always) or those of classes take."""
+    if isinstance(estimator, Mapping):
+        return all(map(takes_nan, estimator.values()))
     tags = getattr(estimator, "__sklearn_tags__", None)
-    return isinstance(estimator, Mapping) or tags is None or bool(tags().input_tags.allow_nan)
+    return tags is None or bool(tags().input_tags.allow_nan)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from genkern.data.objects import Packed
+from genkern.data.store import Store
 from genkern.data.transformer import Transformer
-from genkern.features.class_models import are_given, fit_class_models, fit_models
+from genkern.features.class_models import are_given, fit_class_models, fit_models, fits_classes
 from genkern.models.class_mixture import ClassMixture, refuse_impossible
 from genkern.validation import Floats, check_number
 
@@ -37,6 +38,8 @@ class ModelEmbedding(Embedding):
     _refuses_y = False  # unless there is no model per class, as ``fit_models`` knows
     estimator: Any
     per_class: bool
+    priors: Any = None
+    store: Store | None = None
     model_: Any
 
     def _check_options(self) -> None:
@@ -48,7 +51,7 @@ class ModelEmbedding(Embedding):
 
     def _fit_model(self, X: Any, y: Any) -> tuple[Any, Packed]:
         """Return the model, and the objects, encoded for it."""
-        return fit_models(self.estimator, X, y, self.per_class, type(self).__name__)
+        return fit_models(self.estimator, X, y, self.per_class, type(self).__name__, self.priors, self.store)
 
     def _fit(self, X: Any, y: Any) -> None:
         self._check_options()
@@ -58,11 +61,13 @@ class ModelEmbedding(Embedding):
     def _encode(self, X: Any) -> Any:
         return self.model_.pack(X)
 
+    def _needs_labels(self) -> bool:
+        return bool(self.per_class) or fits_classes(self.estimator)
+
 
 class ClassEmbedding(ModelEmbedding):
     """Features of objects under a ``ClassMixture``, of at least two class models with ``priors``."""
 
-    priors: Any
     v_max: float
 
     def _check_options(self) -> None:
@@ -70,7 +75,7 @@ class ClassEmbedding(ModelEmbedding):
 
     def _fit_model(self, X: Any, y: Any) -> tuple[ClassMixture, Packed]:
         who = type(self).__name__
-        mixture, packed = fit_class_models(self.estimator, X, y, self.priors, who)
+        mixture, packed = fit_class_models(self.estimator, X, y, self.priors, who, self.store)
         if len(mixture.labels) < 2:
             raise ValueError(f"{who} needs at least two classes. Got one class, {mixture.labels[0]!r}.")
         self.classes_ = np.array(mixture.labels)

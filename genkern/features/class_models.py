@@ -11,7 +11,8 @@ from sklearn.base import clone
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from genkern.data.objects import Packed
+from genkern.data.objects import Packed, object_digests
+from genkern.data.store import Store, make_key
 from genkern.models.base import Model, adapt_hint
 from genkern.models.class_mixture import ClassMixture
 from genkern.models.estimator import ModelEstimator
@@ -19,33 +20,63 @@ from genkern.progress import each
 from genkern.validation import Floats, check_bool, check_option, check_probabilities, refuse_unused
 
 PRIORS = ("empirical", "uniform")
+VERSION = 1  # version of the fits in a store; raised whenever the same settings give another model
+
+
+def fit_model(estimator: Any, packed: Packed, store: Store | None, who: str, weights: Floats | None = None) -> Model:
+    """Return the model of a clone that is fitted to encoded objects, or was before with the same settings."""
+    given = {} if weights is None else {"sample_weight": weights}
+    if store is None:
+        model: Model = clone(estimator).fit(packed, **given).model_
+        return model
+    if not isinstance(store, Store):
+        raise TypeError(f"{who}: 'store' must be a Store or None. Got {type(store).__name__}.")
+    key = make_key("fit_model", VERSION, estimator, object_digests(packed), *given.values())
+    (model,) = store.fetch_many([key], lambda missing: [clone(estimator).fit(packed, **given).model_])
+    return model
 
 
 def fit_class_models(
-    estimator: Any, X: Any, y: Any, priors: Any, who: str, weights: Floats | None = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    priors: Any,
+    who: str,
+    store: Store | None = None,
+    weights: Floats | None = None,
 ) -> tuple[ClassMixture, Packed]:
     """Return one model per class with priors, labels in sorted order, and the objects, encoded for them.
 
-    ``estimator`` is cloned and fitted to the objects of each class (which share the alphabet of all), or is a dict
-    ``{label: model}`` of models that are used unchanged, or a ``ClassMixture``, whose priors are then used too.
-    ``priors`` is "empirical", "uniform", probabilities in the order of the sorted labels, or a dict by label.
-    ``weights`` say how often each object counts.
+    ``estimator`` is cloned and fitted to the objects of each class (which share the alphabet of all), or is a dict of
+    one estimator per label, or of models that are used unchanged, or of some of both, or a ``ClassMixture``, whose
+    priors are then used too. ``priors`` is "empirical", "uniform", probabilities in the order of the sorted labels, or
+    a dict by label; None is "empirical" if models are fitted, else "uniform". ``weights`` say how often each object
+    counts.
     """
-    empirical = isinstance(priors, str) and priors == "empirical"
+    encoded, given = X, estimator
     if are_given(estimator):
-        if not empirical:
+        if priors is not None and not _empirical(priors):
             raise ValueError(f"{who}: a ClassMixture has priors of its own. Leave the parameter 'priors' out.")
-        given: Mapping[Any, Any] = estimator.class_models
-        priors, empirical = dict(zip(given, estimator.priors)), False
-    elif isinstance(estimator, Mapping):
-        given = estimator
+        given = estimator.class_models
+        priors = dict(zip(given, estimator.priors))
+    if isinstance(given, Mapping):
+        _check_given(given, who)
+        classes = np.unique(np.array(list(given)))
     else:
-        return _fit_each_class(check_estimator_of_models(estimator, who), X, y, priors, who, weights)
-    _check_given(given, who)
-    classes = np.unique(np.array(list(given)))
-    counts = _count(classes, X, y, who, weights) if empirical or y is not None else None
-    mixture = ClassMixture({_plain(c): given[_plain(c)] for c in classes}, _check_priors(priors, classes, counts, who))
-    return mixture, mixture.pack(X)
+        y = check_labels(y, who)
+        classes = np.unique(y)
+        encoded = check_estimator_of_models(estimator, who).pack(X)
+        given = {_plain(c): estimator for c in classes}
+    fits = fits_classes(given)
+    labels = check_labels(y, who) if fits else y
+    priors = ("empirical" if fits else "uniform") if priors is None else priors
+    counts = _count(classes, X, labels, who, weights) if _empirical(priors) or labels is not None else None
+    shares = _check_priors(priors, classes, counts, who)
+    of = store, who, weights
+    models = {_plain(c): _fitted(given[_plain(c)], encoded, labels == c, (c, *of)) for c in each(classes)}
+    _check_alphabets(models, who)
+    mixture = ClassMixture(models, shares)
+    return mixture, mixture.pack(encoded)
 
 
 def are_given(estimator: Any) -> bool:
@@ -53,35 +84,42 @@ def are_given(estimator: Any) -> bool:
     return isinstance(estimator, Model) and bool(estimator.class_models)
 
 
-def _fit_each_class(
-    estimator: ModelEstimator, X: Any, y: Any, priors: Any, who: str, weights: Floats | None
-) -> tuple[ClassMixture, Packed]:
-    """Return a model fitted to the objects of each class, and all objects, encoded."""
-    labels = check_labels(y, who)
-    packed = estimator.pack(X)
-    check_consistent_length(X, labels)
-    classes, codes = np.unique(labels, return_inverse=True)
-    shares = _check_priors(priors, classes, np.bincount(codes, weights), who)
-    parts = [np.flatnonzero(codes == c) for c in range(len(classes))]
-    own = [{} if weights is None else {"sample_weight": weights[rows]} for rows in parts]
-    models = [clone(estimator).fit(packed.take(rows), **given).model_ for rows, given in each(list(zip(parts, own)))]
-    mixture = ClassMixture({_plain(label): model for label, model in zip(classes, models)}, shares)
-    return mixture, mixture.pack(packed)
+def fits_classes(estimator: Any) -> bool:
+    """Return whether this is a dict of classes with an estimator among them, which needs labelled objects."""
+    return isinstance(estimator, Mapping) and any(isinstance(entry, ModelEstimator) for entry in estimator.values())
 
 
-def _check_given(models: Mapping[Any, Any], who: str) -> None:
-    """Refuse anything but a dict of models of the same objects."""
-    labels = list(models)
+def _empirical(priors: Any) -> bool:
+    return isinstance(priors, str) and priors == "empirical"
+
+
+def _fitted(entry: Any, X: Any, own: Any, of: tuple[Any, Store | None, str, Floats | None]) -> Model:
+    """Return the model of a class: a given one, or one fitted to X[own], of this label, store, caller and weights."""
+    if isinstance(entry, Model):
+        return entry
+    label, store, who, weights = of
+    if not own.any():
+        raise ValueError(f"{who}: class {_plain(label)!r} has an estimator, but y has no object of this class.")
+    rows = np.flatnonzero(own)
+    return fit_model(entry, entry.pack(X).take(rows), store, who, None if weights is None else weights[rows])
+
+
+def _check_given(entries: Mapping[Any, Any], who: str) -> None:
+    """Refuse anything but a dict of models and estimators by labels of one kind."""
+    labels = list(entries)
     if not labels:
         raise ValueError(f"{who}: the dict of class models is empty. Give one model per label.")
     if np.array(labels).tolist() != labels:
         raise TypeError(f"{who}: the labels of class models must be of one kind. Got {', '.join(map(repr, labels))}.")
-    for label, model in models.items():
-        if not isinstance(model, Model):
-            hint = "; give what it has fitted, its model_" if isinstance(model, ModelEstimator) else ""
-            told = f"{type(model).__name__}{hint}.{adapt_hint(model)}"
-            raise TypeError(f"{who}: class {label!r} must have a model. Got {told}")
-    alphabets = [_alphabet_of(model) for model in models.values()]
+    for label, entry in entries.items():
+        if not isinstance(entry, Model | ModelEstimator):
+            told = f"{type(entry).__name__}.{adapt_hint(entry)}"
+            raise TypeError(f"{who}: class {label!r} must have a model, or an estimator of models. Got {told}")
+
+
+def _check_alphabets(models: Mapping[Any, Model], who: str) -> None:
+    """Refuse models of different symbols."""
+    labels, alphabets = list(models), [_alphabet_of(model) for model in models.values()]
     for label, alphabet in zip(labels, alphabets):
         if alphabet != alphabets[0]:
             raise ValueError(
@@ -111,20 +149,25 @@ def named_models(fitted: Any) -> list[tuple[str, Any]]:
     return [(f"{label}.", model) for label, model in fitted.class_models.items()] or [("", fitted)]
 
 
-def fit_models(estimator: Any, X: Any, y: Any, per_class: bool, who: str) -> tuple[Any, Packed]:
-    """Return one model of all objects or, for ``per_class`` and where class models are given, a ClassMixture.
+def fit_models(
+    estimator: Any, X: Any, y: Any, per_class: bool, who: str, priors: Any = None, store: Store | None = None
+) -> tuple[Any, Packed]:
+    """Return one model of all objects or, for ``per_class`` and where there are class models, a ClassMixture.
 
     Also return the objects, encoded for it.
     """
-    if not check_bool(per_class, "per_class", who):
+    fits = fits_classes(estimator)
+    if not check_bool(per_class, "per_class", who) and not fits:
         refuse_unused(y, X, who)
     if per_class or isinstance(estimator, Mapping):
-        given = isinstance(estimator, Mapping)
-        return fit_class_models(estimator, X, None if given else y, "uniform" if given else "empirical", who)
+        unused = isinstance(estimator, Mapping) and not fits
+        return fit_class_models(estimator, X, None if unused else y, priors, who, store)
+    if priors is not None:
+        raise ValueError(f"{who}: 'priors' are those of classes. Give one model per class, or per_class=True.")
     if isinstance(estimator, Model):
         return estimator, estimator.pack(X)
     packed = check_estimator_of_models(estimator, who).pack(X)
-    model = clone(estimator).fit(packed).model_
+    model = fit_model(estimator, packed, store, who)
     return model, model.pack(packed)
 
 

@@ -11,16 +11,25 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from genkern.data.objects import Packed
+from genkern.data.store import Store
 from genkern.features.base import ModelEmbedding
 from genkern.features.enumeration import exact_scores
-from genkern.features.score_blocks import layout_of, names_of, scores_from, scores_of
+from genkern.features.score_blocks import (
+    LENGTH_POWER,
+    check_scores,
+    free_priors,
+    information_of,
+    layout_of,
+    names_of,
+    scores_from,
+    scores_of,
+)
 from genkern.features.streaming import one_blas_thread, stream
-from genkern.features.whitening import Root, Roots, inverse_scale, moment_root, restrict, root_of, whitener_of
-from genkern.models.base import COORDINATES
+from genkern.features.whitening import Root, Roots, Whitener, inverse_scale, moment_root, restrict, root_of, whitener_of
 from genkern.validation import Floats, check_number, check_option
 
 INFORMATION = ("complete", "diagonal", "empirical", "exact", "identity")
-LENGTH_POWER = {None: 0.0, "length": 1.0, "sqrt": 0.5}
+MAPPINGS = ("whitened", "natural")
 RCOND_EXACT, RCOND_EMPIRICAL = 1e-10, 1e-8  # relative size below which an eigenvalue is a rounding error
 
 
@@ -34,8 +43,8 @@ class FisherScore(ModelEmbedding):
     ----------
     estimator : estimator, model or dict
         An estimator, a clone of which is fitted to all objects given to ``fit`` (``HMMEstimator(n_states=4)``), or a
-        model that is used unchanged (``HMM(...)``). A dict ``{label: model}`` is the marginal over these class models
-        with equal priors; other priors by ``ClassMixture(models, priors)``.
+        model that is used unchanged (``HMM(...)``). A dict ``{label: model}``, or ``{label: estimator}`` of what is
+        fitted to the objects of each class, is the marginal over the class models, as is a ``ClassMixture``.
     information : {"complete", "diagonal", "empirical", "exact", "identity"}, default="complete"
         The matrix I. "complete" is the complete-data information, hidden states included: block diagonal, known in
         closed form, averaged over the lengths seen in ``fit``. "diagonal" is its diagonal
@@ -45,10 +54,11 @@ class FisherScore(ModelEmbedding):
         objects only (:math:`\sum_L m^L \le 2^{20}`), and refused otherwise. "identity" is none at all, the kernel
         :math:`K_U`, which depends on the coordinates. A model made by ``adapt`` of somebody's class has "empirical" in
         place of "complete".
-    coordinates : {"softmax", "ratio", "sqrt", "raw"}, default="softmax"
+    coordinates : {"softmax", "ratio", "sqrt", "raw", "natural"}, default="softmax"
         Of probabilities (see ``genkern.models.simplex``). "complete", "exact", and "empirical" without ridge, give the
         same kernel in the first three. "raw" derivatives leave the simplex and their mean is not zero, so no
-        information of the model belongs to them: they need "identity" or "empirical".
+        information of the model belongs to them: they need "identity" or "empirical". So do "natural" ones (see
+        ``genkern.models.families.natural``), of mixtures of isotropic Gaussians and of classes of these.
     length_norm : {None, "length", "sqrt"}, default=None
         Divide scores by the object's length, or by its square root. Scores grow with the length.
     ridge : float, default=1e-3
@@ -60,7 +70,8 @@ class FisherScore(ModelEmbedding):
         Whether the label is a latent variable: one model is fitted to the objects of each class (which needs y), and
         scores are those of the marginal :math:`\sum_c \alpha_c\, p(x | \theta_c)` in all its parameters, the priors
         among them. The posterior of the labels is then an affine function of the features (Jaakkola & Haussler's
-        Theorem 1).
+        Theorem 1). Two classes have one free prior, hence one column, that of the second (in raw coordinates two); in
+        ratio and natural coordinates it is the derivative by :math:`\alpha` itself (Tsuda et al., eq. 6.2).
     blocks : list of str, optional
         Which blocks of scores are kept, in this order: "start", "transitions", "weights", "means", "variances" (also
         of full covariances), else a parameter's own name ("probs", "rate", "stop"); "priors" of classes, a node's
@@ -68,6 +79,17 @@ class FisherScore(ModelEmbedding):
         "occupancy" adds how often states (of a hidden Markov model, of each chain of a factorial one), components (of
         a mixture; pairs of state and component if emissions are mixtures), regimes or classes are expected to be
         visited, neither centred nor whitened. The default is all parameters, without occupancy.
+    priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, optional
+        Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the order of
+        the sorted labels or by label. The default is "empirical" if class models are fitted, "uniform" if they are
+        given.
+    mapping : {"whitened", "natural"}, default="whitened"
+        "natural" is the natural gradient :math:`I^+ U_x` itself, the direction in which the parameters move to make
+        x more probable (of the logits of a row of probabilities, up to a constant that moves none). The Fisher kernel
+        is then the inner product relative to I, not the plain one.
+    store : Store, optional
+        Memo of fitted models, shared by all clones: models are fitted once to the same objects with the same settings,
+        however many other settings a grid has.
 
     Attributes
     ----------
@@ -129,6 +151,9 @@ class FisherScore(ModelEmbedding):
         n_jobs: int | None = None,
         per_class: bool = False,
         blocks: Any = None,
+        priors: Any = None,
+        mapping: str = "whitened",
+        store: Store | None = None,
     ):
         self.estimator = estimator
         self.information = information
@@ -138,9 +163,12 @@ class FisherScore(ModelEmbedding):
         self.n_jobs = n_jobs
         self.per_class = per_class
         self.blocks = blocks
+        self.priors = priors
+        self.mapping = mapping
+        self.store = store
 
     def _learn(self, packed: Packed) -> None:
-        self._layout = layout_of(self.model_, self.blocks)
+        self._layout = layout_of(self.model_, self.blocks, self.coordinates)
         self.information_ = self._information()
         self.blocks_ = self._layout.blocks
         self.whitener_ = whitener_of(self._roots(packed))
@@ -156,27 +184,37 @@ class FisherScore(ModelEmbedding):
         features = np.zeros((packed.n_objects, self._width()))
         with one_blas_thread():
             for part, scores in self._scores(packed):
-                self.whitener_.apply(scores, out=features[part])
+                self._map(self.whitener_, scores, features[part])
         return features
+
+    def _map(self, whitener: Whitener, scores: Floats, out: Floats) -> None:
+        """Write the features of scores (n, p) into ``out``, which is zero before."""
+        whitener.apply(scores, out=out)
+        if self.mapping == "natural":
+            whitener.apply_transposed(out, out=out)
 
     def _names_out(self, given: Any) -> Any:
         """Return the names of parameters, and ``occupancy[state]`` for visits."""
-        return np.array(names_of(self.model_), dtype=object)[self._layout.source]
+        return np.array(names_of(self.model_, self.coordinates), dtype=object)[self._layout.source]
 
     def _width(self) -> int:
         return len(self._layout.source)
 
     def _check_options(self) -> None:
         check_option(self.information, INFORMATION, "information", "FisherScore")
-        check_option(self.coordinates, COORDINATES, "coordinates", "FisherScore")
-        if self.length_norm is not None:
-            check_option(self.length_norm, [name for name in LENGTH_POWER if name], "length_norm", "FisherScore")
+        check_option(self.mapping, MAPPINGS, "mapping", "FisherScore")
+        check_scores(self.coordinates, self.length_norm, "FisherScore")
         check_number(self.ridge, "ridge", "FisherScore")
         if self.coordinates == "raw" and self.information not in ("identity", "empirical"):
             raise ValueError(
                 "FisherScore: coordinates='raw' needs information='identity' or 'empirical': raw derivatives "
                 f"leave the simplex and their mean is not zero, so {self.information!r} is not their second "
                 "moment. Use coordinates='softmax'."
+            )
+        if self.coordinates == "natural" and self.information not in ("identity", "empirical"):
+            raise ValueError(
+                "FisherScore: coordinates='natural' needs information='identity' or 'empirical'. Got "
+                f"{self.information!r}, whose kernel depends on no coordinates: use coordinates='softmax' for it."
             )
 
     def _information(self) -> str:
@@ -203,7 +241,7 @@ class FisherScore(ModelEmbedding):
         if self.information_ in ("empirical", "exact"):
             with one_blas_thread():
                 return [(own, self._root_of_scores(packed, own)), *visits]
-        pairs = self.model_.information(packed.lengths, self.coordinates)
+        pairs = information_of(self.model_, packed.lengths, self.coordinates)
         kept = restrict(pairs, source, self._layout.total)
         if self.information_ == "diagonal":
             return [*((index, inverse_scale(block.diagonal())) for index, block in kept), *visits]
@@ -216,7 +254,8 @@ class FisherScore(ModelEmbedding):
             scores: Iterator[Floats] = (block[:, own] / root_n for _, block in self._scores(packed))
             return moment_root(scores, (packed.n_objects, len(own)), RCOND_EMPIRICAL, self.ridge)
         n, weighted = exact_scores(self.model_, packed, self.coordinates, self.n_jobs)
-        scores = (block[:, self._layout.source[own]] for block in weighted)
+        free = (free_priors(self.model_, block, self.coordinates) for block in weighted)
+        scores = (block[:, self._layout.source[own]] for block in free)
         return moment_root(scores, (n, len(own)), RCOND_EXACT)
 
     def _scores(self, packed: Packed) -> Iterator[tuple[slice, Floats]]:
@@ -231,7 +270,8 @@ class FisherScore(ModelEmbedding):
 
     def _position_features(self, packed: Packed) -> Any:
         source, scale = self._layout.source, packed.lengths[0] ** LENGTH_POWER[self.length_norm]
-        if np.array_equal(source, np.arange(len(self.model_.parameter_names))):
+        whole = np.array_equal(source, np.arange(len(self.model_.parameter_names)))
+        if whole and self.coordinates != "natural":
             found = self.model_.position_gradients(packed, self.coordinates)
         else:
             parts = self.model_.position_statistics(packed)
@@ -244,6 +284,6 @@ class FisherScore(ModelEmbedding):
         wide = np.zeros((len(scores), high - low))
         wide[:, first - low : first - low + scores.shape[1]] = scores
         features = np.zeros(wide.shape)
-        whitener.apply(wide, out=features)
+        self._map(whitener, wide, features)
         part = sparse.coo_array(features)
         return sparse.csr_array((part.data, (part.row, part.col + low)), (len(scores), self._width()))

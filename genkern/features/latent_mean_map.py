@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from scipy.special import pdtrc
 
 from genkern.data.objects import Packed
+from genkern.data.store import Store
 from genkern.features.marginalized_points import refuse_missing, refuse_windows
 from genkern.features.random_features import apply_root, draw_waves, fourier_features, taylor_features
 from genkern.features.states import StateEmbedding, States, state_counts
@@ -59,6 +60,9 @@ class LatentMeanMap(StateEmbedding):
         Fit one model to the objects of each class, which needs y, and concatenate their features.
     n_jobs : int, optional
         Threads, over batches of objects.
+    store : Store, optional
+        Memo of fitted models, shared by all clones: models are fitted once to the same objects with the same settings,
+        however many other settings a grid has.
 
     Attributes
     ----------
@@ -109,6 +113,7 @@ class LatentMeanMap(StateEmbedding):
         random_state: int = 0,
         per_class: bool = False,
         n_jobs: int | None = None,
+        store: Store | None = None,
     ):
         self.estimator = estimator
         self.lam_x = lam_x
@@ -119,6 +124,7 @@ class LatentMeanMap(StateEmbedding):
         self.random_state = random_state
         self.per_class = per_class
         self.n_jobs = n_jobs
+        self.store = store
 
     def _check_options(self) -> None:
         super()._check_options()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from genkern.data.objects import Packed
+from genkern.data.store import Store
 from genkern.data.transformer import takes_nan
 from genkern.features.marginalized_points import expected_points, moments_of, refuse_missing, refuse_windows
 from genkern.features.random_features import draw_waves, fourier_features
@@ -34,8 +35,8 @@ class Marginalized(StateEmbedding):
     ----------
     estimator : estimator, model or dict
         An estimator, a clone of which is fitted to all objects given to ``fit``, or a model that is used unchanged: a
-        hidden Markov model, or a mixture (components are the states; order 1). A dict ``{label: model}`` or a
-        ``ClassMixture`` gives the features of every class model, concatenated.
+        hidden Markov model, or a mixture (components are the states; order 1). A dict ``{label: model}`` (or of
+        estimators, with y) or a ``ClassMixture`` gives the features of every class model, concatenated.
     order : {1, 2}, default=1
         1: single positions. 2: pairs of neighbouring ones, with pairs of states and :math:`(x_t, x_{t+1})`.
     features : {"mean", "raw", "rbf"}, default="mean"
@@ -61,6 +62,9 @@ class Marginalized(StateEmbedding):
         Seed of the random frequencies.
     n_jobs : int, optional
         Threads, over batches of objects.
+    store : Store, optional
+        Memo of fitted models, shared by all clones: models are fitted once to the same objects with the same settings,
+        however many other settings a grid has.
 
     Attributes
     ----------
@@ -102,6 +106,7 @@ class Marginalized(StateEmbedding):
         n_components: int = 100,
         random_state: int = 0,
         n_jobs: int | None = None,
+        store: Store | None = None,
     ):
         self.estimator = estimator
         self.order = order
@@ -114,6 +119,7 @@ class Marginalized(StateEmbedding):
         self.n_components = n_components
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.store = store
 
     def _check_options(self) -> None:
         super()._check_options()
@@ -143,9 +149,8 @@ class Marginalized(StateEmbedding):
         states = _n_states(model, self.order) ** self.order
         if packed.alphabet is not None:
             return states
-        if self.features == "rbf":
-            return self.n_components * (states if self.apply == "time" else 1)
-        return states * self.order * packed.values.shape[1]
+        # one state at a time: its points, their deviations and the weighted ones
+        return states + (self.n_components if self.features == "rbf" else 3 * self.order * packed.values.shape[1])
 
     def _needs(self, model: Any, packed: Packed) -> set[str]:
         if self.order == 2:
@@ -197,22 +202,24 @@ class Marginalized(StateEmbedding):
     # --- vectors
 
     def _point_features(self, model: Any, states: States) -> Floats:
-        """Return shares of (pairs of) states, and weighted deviations from their means or points."""
-        leaf, packed = model.state_emissions, states.packed
+        """Return shares of (pairs of) states, and weighted deviations from their means or points, state by state."""
         weights, ends, positions = self._places(states)
-        points = expected_points(leaf, packed, "Marginalized")
-        if self.features == "mean":
-            mean, scale = moments_of(leaf)
-            points = (points - mean) / scale
-        n = points.shape[1]
-        if self.order == 2:
-            shape = (len(weights), n, n, points.shape[2])
-            first, second = points[positions[0]][:, :, None], points[positions[1]][:, None]
-            both = [np.broadcast_to(first, shape), np.broadcast_to(second, shape)]
-            points = np.concatenate(both, axis=3).reshape(len(weights), n * n, 2 * shape[-1])
         visits = self._sum(weights, ends, self.normalize, states.whole)
-        sums = self._sum(weights[:, :, None] * points, ends, self.normalize, states.whole)
-        return np.concatenate([visits, flat_rows(sums)], axis=1)
+        sums = [visits]
+        for column, pair in enumerate(product(range(_n_states(model, 1)), repeat=self.order)):
+            parts = [self._points(model, states.packed, i)[at] for i, at in zip(pair, positions)]
+            points = parts[0] if self.order == 1 else np.concatenate(parts, axis=1)
+            sums.append(self._sum(weights[:, [column]] * points, ends, self.normalize, states.whole))
+        return np.concatenate(sums, axis=1)
+
+    def _points(self, model: Any, packed: Packed, state: int) -> Floats:
+        """Return the points (N, d) as one state sees them."""
+        leaf = model.state_emissions[state : state + 1]
+        points = expected_points(leaf, packed, "Marginalized")[:, 0]
+        if self.features == "raw":
+            return points
+        mean, scale = moments_of(leaf)
+        return (points - mean) / scale
 
     def _fourier_features(self, states: States) -> Floats:
         """Return weighted random Fourier features (n_objects, S, D)."""
@@ -223,7 +230,8 @@ class Marginalized(StateEmbedding):
         drawn = draw_waves(points.shape[1], self.lam, self.n_components, self.random_state)
         waves = fourier_features(points, *drawn)
         if self.apply == "time":
-            return self._sum(weights[:, :, None] * waves[:, None, :], ends, self.normalize, states.whole)
+            by_state = (weights[:, [s]] * waves for s in range(weights.shape[1]))
+            return np.stack([self._sum(t, ends, self.normalize, states.whole) for t in by_state], axis=1)
         sums = [weights[a:b].T @ waves[a:b] for a, b in pairwise(ends.tolist())]
         return self._finish(np.stack(sums), np.diff(ends), self.normalize, states.whole)
 

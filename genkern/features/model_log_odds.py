@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from genkern.data.objects import Packed
+from genkern.data.store import Store
 from genkern.features.base import ClassEmbedding
 from genkern.features.positions import class_terms
 from genkern.features.streaming import gather
@@ -27,8 +28,9 @@ class ModelLogOdds(ClassEmbedding):
     Parameters
     ----------
     estimator : estimator, dict or ClassMixture
-        What is fitted, as a clone, to the objects of each class; or ``{label: model}``, models that are used as they
-        are, or a ``ClassMixture``, with its priors and its order of classes, which needs no y.
+        What is fitted, as a clone, to the objects of each class; or ``{label: estimator}``, one per class; or ``{label:
+        model}``, models that are used as they are; or a ``ClassMixture``, with its priors and its order of classes,
+        which needs no y.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the order of
         the sorted labels or by label.
@@ -36,6 +38,9 @@ class ModelLogOdds(ClassEmbedding):
         Replaces infinite log-odds, those of an object that is impossible under one side. Finite ones are kept.
     n_jobs : int, optional
         Threads, over batches of objects.
+    store : Store, optional
+        Memo of fitted models, shared by all clones: models are fitted once to the same objects with the same settings,
+        however many other settings a grid has.
 
     Attributes
     ----------
@@ -67,11 +72,19 @@ class ModelLogOdds(ClassEmbedding):
     _fitted = "_chosen"
     _of_floats = True
 
-    def __init__(self, estimator: Any, priors: Any = "empirical", v_max: float = 700.0, n_jobs: int | None = None):
+    def __init__(
+        self,
+        estimator: Any,
+        priors: Any = "empirical",
+        v_max: float = 700.0,
+        n_jobs: int | None = None,
+        store: Store | None = None,
+    ):
         self.estimator = estimator
         self.priors = priors
         self.v_max = v_max
         self.n_jobs = n_jobs
+        self.store = store
 
     def _learn(self, packed: Packed) -> None:
         self._chosen = range(len(self.classes_)) if len(self.classes_) > 2 else [1]

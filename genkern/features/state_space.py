@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from genkern.data.objects import Packed
+from genkern.data.store import Store
 from genkern.features.states import StateEmbedding, States, state_counts
 from genkern.models.states import state_names
 from genkern.preprocess.maps import ElementMap
@@ -24,8 +25,8 @@ class StateSpace(StateEmbedding):
     estimator : estimator, model or dict
         An estimator, a clone of which is fitted to all objects given to ``fit``, or a model that is used unchanged:
         hidden Markov models, mixtures (visits are counts of points per component), factorial models (all chains),
-        periodic chains (phases). A dict ``{label: model}`` or a ``ClassMixture`` gives the features of every class
-        model, concatenated.
+        periodic chains (phases). A dict ``{label: model}`` (or of estimators, with y) or a ``ClassMixture`` gives
+        the features of every class model, concatenated.
     transitions : bool, default=False
         Add the transitions, after the visits.
     normalize : bool, default=False
@@ -38,6 +39,9 @@ class StateSpace(StateEmbedding):
         Fit one model to the objects of each class, which needs y, and concatenate their features.
     n_jobs : int, optional
         Threads, over batches of objects.
+    store : Store, optional
+        Memo of fitted models, shared by all clones: models are fitted once to the same objects with the same settings,
+        however many other settings a grid has.
 
     Attributes
     ----------
@@ -69,6 +73,7 @@ class StateSpace(StateEmbedding):
         map: ElementMap | None = None,
         per_class: bool = False,
         n_jobs: int | None = None,
+        store: Store | None = None,
     ):
         self.estimator = estimator
         self.transitions = transitions
@@ -77,6 +82,7 @@ class StateSpace(StateEmbedding):
         self.map = map
         self.per_class = per_class
         self.n_jobs = n_jobs
+        self.store = store
 
     def _check_options(self) -> None:
         super()._check_options()

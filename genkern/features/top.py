@@ -9,11 +9,11 @@ from scipy import sparse
 from scipy.special import logsumexp, softmax
 
 from genkern.data.objects import Packed
+from genkern.data.store import Store
 from genkern.features.base import ClassEmbedding
 from genkern.features.positions import class_terms
+from genkern.features.score_blocks import LENGTH_POWER, blocks_in, check_scores, choose, parameter_names_in
 from genkern.features.streaming import gather, stream
-from genkern.models.base import COORDINATES
-from genkern.models.families import natural
 from genkern.preprocess.standardize import MIN_SCALE, learn_scale
 from genkern.validation import Floats, check_bool, check_option
 
@@ -33,8 +33,8 @@ class TopScore(ClassEmbedding):
     Parameters
     ----------
     estimator : estimator, dict or ClassMixture
-        What is fitted, as a clone, to the objects of each class; or ``{label: model}``, models that are used as they
-        are, or a ``ClassMixture``, with its priors, which needs no y.
+        What is fitted, as a clone, to the objects of each class; or ``{label: estimator}``, one per class; or ``{label:
+        model}``, models that are used as they are; or a ``ClassMixture``, with its priors, which needs no y.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the order of
         the sorted labels or by label.
@@ -57,6 +57,16 @@ class TopScore(ClassEmbedding):
         Replaces infinite log-odds, those of an object that is impossible under one side. Finite ones are kept.
     n_jobs : int, optional
         Threads, over batches of objects.
+    length_norm : {None, "length", "sqrt"}, default=None
+        Divide the derivatives by parameters of class models by the object's length, or by its square root. The
+        log-odds stay as they are, so that the plug-in decision remains a linear function of the features.
+    blocks : list of str, optional
+        Which blocks of features are kept, in this order: "v" (log-odds), "priors" (derivatives in those), and the
+        blocks of class models as in ``FisherScore``: "start", "transitions", "weights", "means", "variances", else a
+        parameter's own name. The default is all.
+    store : Store, optional
+        Memo of fitted models, shared by all clones: models are fitted once to the same objects with the same settings,
+        however many other settings a grid has.
 
     Attributes
     ----------
@@ -107,6 +117,9 @@ class TopScore(ClassEmbedding):
         constant: bool = False,
         v_max: float = 700.0,
         n_jobs: int | None = None,
+        length_norm: str | None = None,
+        blocks: Any = None,
+        store: Store | None = None,
     ):
         self.estimator = estimator
         self.priors = priors
@@ -116,30 +129,45 @@ class TopScore(ClassEmbedding):
         self.constant = constant
         self.v_max = v_max
         self.n_jobs = n_jobs
+        self.length_norm = length_norm
+        self.blocks = blocks
+        self.store = store
 
     def _check_options(self) -> None:
         super()._check_options()
         check_option(self.multiclass, MULTICLASS, "multiclass", "TopScore")
-        check_option(self.coordinates, (*COORDINATES, "natural"), "coordinates", "TopScore")
+        check_scores(self.coordinates, self.length_norm, "TopScore")
         check_bool(self.standardize, "standardize", "TopScore")
         check_bool(self.constant, "constant", "TopScore")
 
     def _learn(self, packed: Packed) -> None:
-        self._names = np.array(self._all_names(), dtype=object)
-        self._kept = np.arange(len(self._names))
+        if self.model_.opaque and self.length_norm is not None:
+            raise ValueError(
+                "TopScore: an adapted model is known by calls alone, so its objects have no lengths for length_norm. "
+                f"Got length_norm={self.length_norm!r}."
+            )
+        names, homes = zip(*self._all_names())
+        self._names = np.array(names, dtype=object)
+        places = np.arange(len(names))
+        chosen, _ = choose(np.array(homes, dtype=object), places, self.blocks, "blocks of the features", "TopScore")
+        self._kept = chosen
         if self.standardize:
             blocks = stream(self._tangents, packed, len(self._names), self.n_jobs)
-            scale = learn_scale((block for _, block in blocks), MIN_SCALE, "TopScore")
-            self._kept, self.mean_, self.scale_ = scale
-        self.dropped_ = np.delete(self._names, self._kept)
+            scale = learn_scale((block[:, chosen] for _, block in blocks), MIN_SCALE, "TopScore")
+            kept, self.mean_, self.scale_ = scale
+            self._kept = chosen[kept]
+        self.dropped_ = self._names[chosen[~np.isin(chosen, self._kept)]]
 
     def _transform(self, packed: Packed) -> Floats:
-        if not self.standardize:
+        if not self.standardize and len(self._kept) == len(self._names) and self.blocks is None:
             return gather(self._tangents, packed, len(self._names), self.n_jobs)
         features = np.empty((packed.n_objects, len(self._kept)))
         for part, block in stream(self._tangents, packed, len(self._names), self.n_jobs):
-            features[part] = (block[:, self._kept] - self.mean_) / self.scale_
+            features[part] = self._scaled(block[:, self._kept])
         return features
+
+    def _scaled(self, features: Floats) -> Floats:
+        return (features - self.mean_) / self.scale_ if self.standardize else features
 
     def _names_out(self, given: Any) -> Any:
         """Return ``v`` (``v[c]``, ``v[c|d]``) for log-odds and ``label.parameter`` for derivatives."""
@@ -150,7 +178,13 @@ class TopScore(ClassEmbedding):
     def _tangents(self, packed: Packed) -> Floats:
         """Return all features (n_objects, width) of a block."""
         joint = self._joint(packed)
-        return self._features(joint, self.model_.class_grads(packed, np.isfinite(joint), self.coordinates))
+        grads = self.model_.class_grads(packed, np.isfinite(joint), self.coordinates)
+        return self._features(joint, self._divided(grads, packed.lengths[:, None]))
+
+    def _divided(self, grads: list[Floats], lengths: Any) -> list[Floats]:
+        """Return derivatives, divided by powers of the lengths of their objects."""
+        power = LENGTH_POWER[self.length_norm]
+        return [grad / lengths**power for grad in grads] if power else grads
 
     def _features(self, joint: Floats, grads: list[Floats]) -> Floats:
         """Return all features (n, width) from joint log-probabilities (n, n_classes) and derivatives of each class."""
@@ -182,35 +216,30 @@ class TopScore(ClassEmbedding):
         odds: Floats = np.where(both, 0.0, above) - np.where(both, 0.0, below)
         return np.where(np.isinf(odds), np.copysign(self.v_max, odds), odds)
 
-    def _all_names(self) -> list[str]:
-        """Return the names of all features, in the order of ``_tangents``."""
+    def _all_names(self) -> list[tuple[str, str]]:
+        """Return the name and the block of every feature, in the order of ``_tangents``."""
         labels = [str(label) for label in self.model_.labels]
-        own = [[f"{a}.{name}" for name in self._names_of(m)] for a, m in zip(labels, self.model_.models)]
+        own = [
+            [(f"{a}.{n}", home) for n, home in zip(parameter_names_in(m, how, "TopScore"), blocks_in(m, how))]
+            for a, m, how in zip(labels, self.model_.models, [self.coordinates] * len(labels))
+        ]
         if len(labels) == 2:
-            return ["v", *(["prior"] if self.constant else []), *own[1], *own[0]]
+            return [("v", "v"), *([("prior", "priors")] if self.constant else []), *own[1], *own[0]]
         if self.multiclass == "pairwise":
-            return [f"v[{label}|{labels[-1]}]" for label in labels[:-1]] + [name for names in own for name in names]
-        names = []
+            return [(f"v[{label}|{labels[-1]}]", "v") for label in labels[:-1]] + [
+                pair for part in own for pair in part
+            ]
+        found = []
         for c, label in enumerate(labels):
-            names.append(f"v[{label}]")
-            names += [f"v[{label}]:prior[{other}]" for j, other in enumerate(labels) if self.constant or j != c]
-            names += [f"v[{label}]:{name}" for group in own for name in group]
-        return names
-
-    def _names_of(self, model: Any) -> list[str]:
-        """Return the names of a class model's parameters in the coordinates of the derivatives."""
-        if self.coordinates != "natural":
-            names: list[str] = model.parameter_names
-            return names
-        components = getattr(model, "components", None)
-        if components is None:
-            raise TypeError(
-                "TopScore: coordinates='natural' needs mixtures of isotropic Gaussians, such as "
-                f"MixtureEstimator(2, GaussianEstimator('isotropic')). Got {type(model).__name__}; use 'softmax'."
-            )
-        natural.require_isotropic(components)
-        return natural.parameter_names(components)
+            found.append((f"v[{label}]", "v"))
+            priors = [other for j, other in enumerate(labels) if self.constant or j != c]
+            found += [(f"v[{label}]:prior[{other}]", "priors") for other in priors]
+            found += [(f"v[{label}]:{name}", home) for part in own for name, home in part]
+        return found
 
     def _position_features(self, packed: Packed) -> Any:
-        rows = class_terms(self.model_, packed, self.coordinates, self._features)[:, self._kept]
+        def features(joint: Floats, grads: list[Floats]) -> Floats:
+            return self._features(joint, self._divided(grads, packed.lengths[0]))
+
+        rows = class_terms(self.model_, packed, self.coordinates, features)[:, self._kept]
         return sparse.csr_array(rows / self.scale_ if self.standardize else rows)

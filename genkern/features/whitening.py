@@ -62,6 +62,15 @@ class Whitener(NamedTuple):
             else:
                 out[:, columns] = part * root if root.ndim == 1 else part @ root
 
+    def apply_transposed(self, features: Floats, out: Floats) -> None:
+        """Write the image of features (n, p) under the transposed map into ``out``, which may be ``features``."""
+        for columns, root in self.runs:
+            part = features[:, columns]
+            if isinstance(root, LowRank):
+                out[:, columns] = (root.rest * part + (part @ root.basis * root.stretch) @ root.basis.T) * root.gains
+            else:
+                out[:, columns] = part * root if root.ndim == 1 else part @ root.T
+
     def around(self, low: int, high: int) -> tuple[int, int, Whitener]:
         """Return which columns, from where to where, depend on those from low to high, and the map of these alone."""
         reach = [(low, high)]

@@ -11,14 +11,18 @@ from scipy.special import log_expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state
 
+from genkern.kernels.vectors import Polynomial
 from genkern.learn.calibration import agree
 from genkern.learn.kernel_classifier import ROUNDING, KernelClassifier, check_definite, decide, dense, targets
 from genkern.learn.logistic_newton import DualSpace, PrimalSpace, Solution, solve
-from genkern.learn.low_rank import eigen_features, nystrom_map
+from genkern.learn.low_rank import eigen_features, nystrom_map, quadratic_features, quadratic_size, span
 from genkern.learn.weights import check_weights
 from genkern.validation import Floats, check_int, check_number, check_option
 
 BATCH = 64  # objects of which the diagonal of a kernel is computed at a time
+FEWER = 2  # a quadratic kernel is solved in its features where objects are so many times more
+MOST_COLUMNS = 1000  # of which the rank is looked at: more have a quadratic number of features beyond all memory
+POLISHED = 1e-6  # a step more: dual coefficients have the root of the gap as error where others are sought
 LARGEST = 15_000  # objects of the exact solver: its matrices then take 2 GB each, and a step minutes
 PRECISION = 1e-10  # of the largest diagonal entry: eigenvalues of a kernel matrix are not known better
 BIASES = ("free", "penalised")
@@ -64,7 +68,9 @@ class KernelLogisticRegression(KernelClassifier):
     max_iter : int, default=100
         Greatest number of Newton steps.
     solver : {"exact", "eigen", "nystrom"}, default="exact"
-        "exact" factors a matrix of n × n per step (features of d < n columns: d × d), for at most 15,000 objects.
+        "exact" factors a matrix of n × n per step (features of d < n columns: d × d), for at most 15,000 objects. A
+        ``Polynomial(2)`` kernel of vectors of rank r is solved in its q = (r + 1)(r + 2) / 2 explicit features (a
+        matrix q × q per step, any number of objects) where there are at least 2 q objects.
         "eigen" works with the ``n_components`` leading eigenvectors of K; negative eigenvalues are left out. "nystrom"
         works with kernel values with ``n_components`` landmarks drawn at random, and computes no others.
     n_components : int, optional
@@ -182,8 +188,9 @@ class KernelLogisticRegression(KernelClassifier):
         self.support_ = np.arange(len(codes))
         path = self._prepare(X, weights, scale)
         free = self.bias == "free"
-        found = [solve(path.space, s, weights, free, tol, max_iter) for s in targets(codes, len(self.classes_)).T]
-        late = [solution.gap for solution in found if not solution.converged]
+        goal = tol * POLISHED if self._explicit(path) else tol
+        found = [solve(path.space, s, weights, free, goal, max_iter) for s in targets(codes, len(self.classes_)).T]
+        late = [solution.gap for solution in found if solution.gap > tol * solution.objective]
         if late:
             warnings.warn(
                 f"KernelLogisticRegression stopped with a duality gap of {max(late):.3g} (in {len(late)} of "
@@ -241,6 +248,9 @@ class KernelLogisticRegression(KernelClassifier):
             return _Path(_with_constant(Z, scale), to_dual, _kept_part(Z, np.trace(K)))
         if self._named("linear") and X.shape[1] < n:
             return _Path(_with_constant(dense(X), scale))
+        quadratic = self._quadratic(X, n)
+        if quadratic is not None:
+            return _Path(_with_constant(quadratic, scale))
         if n > LARGEST:
             raise ValueError(
                 f"{who}: the exact solver takes at most {LARGEST} objects. Got {n}. Use solver='eigen' or 'nystrom' "
@@ -252,6 +262,18 @@ class KernelLogisticRegression(KernelClassifier):
         allowed = max(PRECISION * largest, min(ROUNDING * largest, 2.0 / weights.max()))
         check_definite(K, allowed, who, REMEDY)
         return _Path(DualSpace(K + scale**2 if scale else K))
+
+    def _explicit(self, path: _Path) -> bool:
+        """Whether the problem is solved in features of a kernel that is not linear."""
+        return isinstance(path.space, PrimalSpace) and path.to_dual is None and not self._named("linear")
+
+    def _quadratic(self, X: Any, n: int) -> Floats | None:
+        """Return the features (n, q) of a quadratic kernel where they are few beside the objects, else None."""
+        if not isinstance(self.kernel, Polynomial) or self.kernel.degree != 2 or X.shape[1] > MOST_COLUMNS:
+            return None
+        offset = check_number(self.kernel.offset, "offset", "Polynomial")
+        rows = span(dense(X))
+        return quadratic_features(rows, offset) if FEWER * quadratic_size(rows.shape[1]) <= n else None
 
     def _prepare_landmarks(self, X: Any, rank: int, scale: float) -> _Path:
         """Return features by kernel values with landmarks."""
@@ -285,7 +307,7 @@ class KernelLogisticRegression(KernelClassifier):
             dual = np.stack([solution.dual for solution in found]) if path.to_dual is None else own @ path.to_dual.T
         self._keep(X if self.solver != "nystrom" else _safe_indexing(X, self.support_), dual)
         self.dual_coef_ = dual
-        if isinstance(path.space, PrimalSpace) and path.to_dual is None:
+        if isinstance(path.space, PrimalSpace) and self._named("linear") and path.to_dual is None:
             self.coef_ = own  # not by way of the dual coefficients, which agree with them up to the gap only
 
     def _compare(self, X: Any) -> Floats:

@@ -120,8 +120,9 @@ class PrimalSpace:
 
     def step(self, gradient: Floats, curvature: Floats, free: bool) -> Floats:
         r"""Return :math:`(I + \tilde Z^T W \tilde Z)^{-1} g`, with Z centred by W if the bias is free."""
-        Z = self.Z - curvature @ self.Z / curvature.sum() if free else self.Z
-        A = (Z.T * curvature) @ Z
+        root = np.sqrt(curvature)[:, None]
+        B = root * (self.Z - curvature @ self.Z / curvature.sum()) if free else root * self.Z
+        A = B.T @ B  # of one matrix with itself, which costs half of a product
         A.flat[:: self.size + 1] += 1.0
         factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
         step: Floats = cho_solve(factor, gradient, check_finite=False)

@@ -26,6 +26,33 @@ def eigen_features(K: Floats, rank: int) -> tuple[Floats, Floats]:
     return _roots(values, vectors)
 
 
+def span(X: Floats) -> Floats:
+    """Return rows (n, r) with the inner products of the rows of X (n, p), r being the rank of X."""
+    values, vectors = eigh(X.T @ X)
+    return np.asarray(X @ vectors[:, values > CUTOFF * max(values.max(), 0.0)])
+
+
+def quadratic_size(r: int) -> int:
+    """Return the number of ``quadratic_features`` of r columns."""
+    return (r + 1) * (r + 2) // 2
+
+
+def quadratic_features(X: Floats, offset: float) -> Floats:
+    r"""Return features (n, (r + 1)(r + 2) / 2) of rows (n, r) with inner products :math:`(c + \langle x, y \rangle)^2`.
+
+    These are :math:`x_i x_j` of the rows with a further entry :math:`\sqrt c`, times :math:`\sqrt 2` if i < j.
+    """
+    n, r = X.shape
+    wide = np.column_stack([X, np.full(n, np.sqrt(offset))])
+    first, second = np.triu_indices(r + 1)
+    features = np.empty((n, len(first)))
+    for i in range(r + 1):
+        own = first == i
+        features[:, own] = wide[:, [i]] * wide[:, i:]
+    features[:, first != second] *= np.sqrt(2.0)
+    return features
+
+
 def nystrom_map(K: Floats) -> Floats:
     r"""Return the map T (m, r) with :math:`T T^T = K^+`, for kernel values K (m, m) of landmarks.
 

@@ -12,6 +12,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.data.objects import remember_width
+from genkern.data.store import Store
 from genkern.data.transformer import takes_nan
 from genkern.features.class_models import check_labels, fit_class_models
 from genkern.learn.weights import check_weights
@@ -26,12 +27,15 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator of models, dict or ClassMixture
-        Cloned and fitted to the objects of each class; or ``{label: model}``, models that are used unchanged, or a
-        ``ClassMixture``, with its priors.
+        Cloned and fitted to the objects of each class; or ``{label: estimator}``, one per class; or ``{label: model}``,
+        models that are used unchanged; or a ``ClassMixture``, with its priors.
     priors : {"empirical", "uniform"}, array-like of shape (n_classes,) or dict, default="empirical"
         Class probabilities: the classes' shares of the training objects, equal ones, or given ones in the
         order of the sorted labels or by label. What weights of classes are for elsewhere is done by these: "uniform"
         is "balanced".
+    store : Store, optional
+        Memo of fitted models, shared by all clones: models are fitted once to the same objects with the same settings,
+        however many other settings a grid has.
 
     Attributes
     ----------
@@ -61,9 +65,10 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
 
     __metadata_request__fit: ClassVar = {"sample_weight": True}
 
-    def __init__(self, estimator: Any, priors: Any = "empirical"):
+    def __init__(self, estimator: Any, priors: Any = "empirical", store: Store | None = None):
         self.estimator = estimator
         self.priors = priors
+        self.store = store
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit one model per class.
@@ -81,13 +86,14 @@ class PlugInClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         remember_width(self, X, reset=True)
-        labels, weights = check_labels(y, "PlugInClassifier"), None
+        who = "PlugInClassifier"
+        labels, weights = check_labels(y, who), None
         if sample_weight is not None:
-            weights = check_weights(None, labels, sample_weight, "PlugInClassifier")
+            weights = check_weights(None, labels, sample_weight, who)
             check_consistent_length(X, labels)
             kept = np.flatnonzero(weights)
             X, labels, weights = X if len(kept) == len(labels) else take(X, kept), labels[kept], weights[kept]
-        self.model_, _ = fit_class_models(self.estimator, X, labels, self.priors, "PlugInClassifier", weights)
+        self.model_, _ = fit_class_models(self.estimator, X, labels, self.priors, who, self.store, weights)
         self.classes_ = np.array(self.model_.labels)
         self.models_, self.priors_ = list(self.model_.models), self.model_.priors
         return self

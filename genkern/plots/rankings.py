@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from genkern.learn.ranking import roc50_score
 from genkern.plots.display import Display, check_labels
 from genkern.plots.style import COLOURS, GREY
 from genkern.plots.svg import Scale, axes, curve, element, line_legend, path, shortened
-from genkern.validation import Floats, check_array
+from genkern.validation import Floats, check_array, check_int
 
 
 class RankingDisplay(Display):
@@ -30,6 +32,7 @@ class RankingDisplay(Display):
     _axes: ClassVar[tuple[str, str]]
     _area: ClassVar[str]
     _step: ClassVar[bool] = False
+    limit: int | None = None
 
     def __init__(self, x: list[Floats], y: list[Floats], areas: Floats, names: list[str]) -> None:
         self.x, self.y, self.areas, self.names = x, y, areas, names
@@ -54,6 +57,18 @@ class RankingDisplay(Display):
         names : list of str, optional
             What the classes are called in the legend.
         """
+        return cls._ranked(y, scores, classes, names, lambda own, values: cls._points(*_counts(own, values)))
+
+    @classmethod
+    def _ranked(
+        cls,
+        y: ArrayLike,
+        scores: ArrayLike,
+        classes: ArrayLike,
+        names: Any,
+        draw: Callable[[NDArray[np.bool_], Floats], tuple[Floats, Floats, float]],
+    ) -> Self:
+        """Return the curves that ``draw`` finds from members of a class and scores, with their areas."""
         true, known, table = check_scores(y, scores, classes, cls.__name__)
         called = [str(label) for label in (known if names is None else names)]
         if len(called) != len(known):
@@ -62,7 +77,7 @@ class RankingDisplay(Display):
         for j in [1] if len(known) == 2 else range(len(known)):
             own = np.array([label == known[j] for label in true.tolist()])
             if 0 < own.sum() < len(own):
-                found.append((*cls._points(*_counts(own, table[:, j])), called[j]))
+                found.append((*draw(own, table[:, j]), called[j]))
         if not found:
             raise ValueError(f"{cls.__name__}: expected objects of at least two of the classes in 'y'. Got only one.")
         x, up, areas, curves = zip(*found)
@@ -84,7 +99,7 @@ class RankingDisplay(Display):
             look = {"color": COLOURS[i % len(COLOURS)], "linestyle": styles[i // len(COLOURS) % 4], "linewidth": 1.5}
             ax.plot(x, y, label=name, drawstyle="steps-pre" if self._step else "default", **look)
         self._reference(ax)
-        ax.set_xlim(-0.01, 1.01)
+        ax.set_xlim(-0.01 * (self.limit or 1), 1.01 * (self.limit or 1))
         ax.set_ylim(-0.01, 1.01)
         ax.set_xlabel(self._axes[0])
         ax.set_ylabel(self._axes[1])
@@ -99,9 +114,9 @@ class RankingDisplay(Display):
 
     def _body(self, width: float) -> tuple[list[str], float]:
         left, side = 58.0, min(width - 66, 420.0)
-        xs, ys = Scale(0.0, 1.0, left, left + side), Scale(0.0, 1.0, 8 + side, 8.0)
+        xs, ys = Scale(0.0, float(self.limit or 1), left, left + side), Scale(0.0, 1.0, 8 + side, 8.0)
         parts = axes(xs, ys, *self._axes)
-        if self._step is False:
+        if self._step is False and self.limit is None:
             diagonal = path(xs([0.0, 1.0]), ys([0.0, 1.0]))
             parts.append(element("path", class_="gk-axis", stroke_dasharray="3 3", d=diagonal))
         for i, (x, y, name) in enumerate(zip(self.x, self.y, self.names)):
@@ -120,18 +135,70 @@ class RocDisplay(RankingDisplay):
     Parameters
     ----------
     x, y : lists of ndarrays
-        False and true positive rates at each threshold, from (0, 0) to (1, 1).
+        False and true positive rates at each threshold, from (0, 0) to (1, 1); numbers of false positives, up to the
+        limit, if there is one.
     areas : ndarray of shape (c,)
         Areas under the curves: the probability that an object of the class has a higher score than another.
     names : list of str
         The classes of the curves.
+    limit : int, optional
+        The number of false positives at which curves end, as 50 for ROC50. Areas are then those of ``roc50_score``.
 
     Examples
     --------
     >>> from genkern.plots import RocDisplay
     >>> RocDisplay.from_predictions([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], [0, 1]).areas
     array([0.75])
+    >>> RocDisplay.from_predictions([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], [0, 1], limit=1).areas
+    array([0.5])
     """
+
+    def __init__(
+        self, x: list[Floats], y: list[Floats], areas: Floats, names: list[str], limit: int | None = None
+    ) -> None:
+        super().__init__(x, y, areas, names)
+        self.limit = limit
+        if limit is not None:
+            self.title = f"ROC{limit} curves"
+            self._axes = ("false positives", "true positive rate")  # type: ignore[misc]
+            self._area = f"ROC{limit}"  # type: ignore[misc]
+
+    @classmethod
+    def from_predictions(
+        cls, y: ArrayLike, scores: ArrayLike, classes: ArrayLike, names: Any = None, limit: int | None = None
+    ) -> Self:
+        """Rank the objects by each class's scores.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            True classes.
+        scores : array-like of shape (n, k) or, for two classes, (n,)
+            Probabilities or decision values of each class; one column is that of the second class.
+        classes : array-like of shape (k,)
+            The classes, in the order of the columns.
+        names : list of str, optional
+            What the classes are called in the legend.
+        limit : int, optional
+            The number of false positives at which curves end, as 50 for ROC50.
+        """
+        if limit is None:
+            return super().from_predictions(y, scores, classes, names)
+        most = check_int(limit, "limit", cls.__name__, 1)
+
+        def draw(own: NDArray[np.bool_], values: Floats) -> tuple[Floats, Floats, float]:
+            hits, false = (np.insert(counts, 0, 0) for counts in _counts(own, values))
+            end = min(most, int(false[-1]))
+            inside = false < end
+            x = np.append(false[inside], end).astype(np.float64)
+            # ties across the limit are cut where a straight line through them is
+            last = int(inside.sum())
+            share = (end - false[last - 1]) / (false[last] - false[last - 1])
+            final = hits[last - 1] + share * (hits[last] - hits[last - 1])
+            return x, np.append(hits[inside], final) / hits[-1], roc50_score(own, values, n=most)
+
+        display = cls._ranked(y, scores, classes, names, draw)
+        return cls(display.x, display.y, display.areas, display.names, most)
 
     title = "ROC curves"
     _axes = ("false positive rate", "true positive rate")
@@ -143,7 +210,8 @@ class RocDisplay(RankingDisplay):
         return x, y, float(np.trapezoid(y, x))
 
     def _reference(self, ax: Any) -> None:
-        ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=":")
+        if self.limit is None:
+            ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=":")
 
 
 class PrecisionRecallDisplay(RankingDisplay):
