@@ -59,6 +59,8 @@ class LatentMeanMap(StateEmbedding):
         Fit one model to the objects of each class, which needs y, and concatenate their features.
     n_jobs : int, optional
         Threads, over batches of objects.
+    fit_on : label, optional
+        Fit the one model to the objects of this class only, which needs y, as the paper does.
 
     Attributes
     ----------
@@ -109,6 +111,7 @@ class LatentMeanMap(StateEmbedding):
         random_state: int = 0,
         per_class: bool = False,
         n_jobs: int | None = None,
+        fit_on: Any = None,
     ):
         self.estimator = estimator
         self.lam_x = lam_x
@@ -119,6 +122,7 @@ class LatentMeanMap(StateEmbedding):
         self.random_state = random_state
         self.per_class = per_class
         self.n_jobs = n_jobs
+        self.fit_on = fit_on
 
     def _check_options(self) -> None:
         super()._check_options()
