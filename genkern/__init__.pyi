@@ -8,6 +8,7 @@ from . import recipes as recipes
 from . import saving as saving
 from . import similarity as similarity
 from .affinities import Expected as Expected
+from .affinities import ExpectedLaplace as ExpectedLaplace
 from .affinities import Jeffreys as Jeffreys
 from .affinities import Power as Power
 from .affinities import affinity as affinity
@@ -47,6 +48,7 @@ from .kernels import Diffusion as Diffusion
 from .kernels import EmpiricalMean as EmpiricalMean
 from .kernels import Hellinger as Hellinger
 from .kernels import Kernel as Kernel
+from .kernels import Laplace as Laplace
 from .kernels import LatentMean as LatentMean
 from .kernels import Linear as Linear
 from .kernels import MeanMap as MeanMap

@@ -35,7 +35,22 @@ DIVERGENCES = {(name, name, "Jeffreys", "iid", "exact") for name in LEAVES} | {
     ("Sampled", "Sampled", "Jeffreys", length, "exact") for length in ("all", "given")
 }
 
+ONE_POINT = [
+    *COMPONENTS,
+    *((name, name) for name in ("Bernoulli", "Exponential", "Gaussian", "Categorical", "SiteModel", "BayesNet")),
+]
+LAPLACE = {
+    *((*pair, "ExpectedLaplace", "iid", "exact") for pair in ONE_POINT),
+    *(("Chain", other, "ExpectedLaplace", "given", "exact") for other in ("Chain", "HMM")),
+    *(
+        (*pair, "ExpectedLaplace", length, "exact")
+        for pair in (("HMM", "HMM"), ("BayesNet", "HMM"), ("Sampled", "Sampled"), ("Adapted", "Value"))
+        for length in ("all", "given")
+    ),
+}
+
 ELSEWHERE = {
+    "test_laplace": LAPLACE,
     "test_affinity_families": FAMILIES,
     "test_affinity_mixture": MIXTURES,
     "test_affinity_chains": CHAINS,

@@ -116,11 +116,24 @@ def test_explain_names_the_formulas_in_charge() -> None:
     assert affinity.explain(p, p, Expected(1.0)).name == "all_lengths"
 
 
-def test_table_prints_one_line_a_rule() -> None:
+def test_table_prints_every_rule_and_its_reference_in_120_columns() -> None:
     table = affinity.table()
-    assert len(repr(table).splitlines()) == len(table) + 1
+    lines = repr(table).splitlines()
+    assert max(map(len, lines)) <= 120
+    assert sum(not line.startswith(" ") for line in lines) == len(table) + 1
+    assert all(rule.reference in " ".join(repr(table).split()) for rule in table)
     assert "gaussian_mean_map" in repr(table)
     assert f"{len(table)} formulas" in repr(affinity)
+
+
+def test_table_is_filtered_by_names() -> None:
+    found = affinity.table("hmm", "Power")
+    assert [rule for rule in affinity.table() if "HMM" in rule.names and rule.how is Power] == list(found)
+    assert {rule.how for rule in found} == {Power}
+    assert len(affinity.table("HMM")) > len(found) > 2
+    assert len(affinity.table("SwitchingLDS", "paired")) == 2
+    with pytest.raises(ValueError, match=r"'HHM' must be the name of a model.*HMM"):
+        affinity.table("HHM")
 
 
 # Where the paper of probability product kernels has what each family's formula is, read off its pages.

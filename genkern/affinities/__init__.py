@@ -9,19 +9,21 @@ from genkern.affinities import (
     gaussian,
     hmm,
     jeffreys,
+    laplace,
     linear_gaussian,
     mixture,
     multinomial,
     sampled,
     switching,
 )
-from genkern.affinities.how import Expected, How, Jeffreys, Power
+from genkern.affinities.how import Expected, ExpectedLaplace, How, Jeffreys, Power
 from genkern.affinities.registry import Affinity, affinity
 from genkern.affinities.rules import PairError
 
 __all__ = [
     "Affinity",
     "Expected",
+    "ExpectedLaplace",
     "How",
     "Jeffreys",
     "PairError",
@@ -35,6 +37,7 @@ __all__ = [
     "gaussian",
     "hmm",
     "jeffreys",
+    "laplace",
     "linear_gaussian",
     "mixture",
     "multinomial",

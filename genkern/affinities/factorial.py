@@ -149,7 +149,7 @@ def _spread(noise: list[Floats], how: Power | Expected) -> Floats:
     """Return the covariances V (N, d, d) of the difference of both means."""
     if isinstance(how, Power):
         return (noise[0] + noise[1]) / how.rho
-    return noise[0] + noise[1] + np.eye(noise[0].shape[-1]) / how.lam
+    return noise[0] + noise[1] + np.eye(noise[0].shape[-1]) / how.finite
 
 
 def _chains(P: FactorialHMM, Q: FactorialHMM, power: float) -> ChainPotentials:

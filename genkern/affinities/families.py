@@ -74,7 +74,7 @@ def exponential_mean_map(P: Exponential, Q: Exponential, how: Expected) -> Float
        \left[\mathrm{erfcx}\frac{s}{\beta_j \sqrt 2} + \mathrm{erfcx}\frac{s}{\beta'_j \sqrt 2}\right],
        \quad s = \lambda^{-1/2}
     """
-    if how.lam == 0.0:
+    if how.finite == 0.0:
         return np.zeros((*P.shape, Q.shape[-1]))
     width = 1.0 / math.sqrt(2.0 * how.lam)
 
@@ -205,7 +205,7 @@ def von_mises_mean_map(P: VonMises, Q: VonMises, how: Expected) -> Floats:
         gap, first, second = np.broadcast_arrays(np.abs(mean - mean2), kappa, kappa2)
         out = np.empty(gap.shape)
         # About ten points per width of the sharpest factor; a power of two, so that few sizes occur.
-        points = 2.0 ** np.ceil(np.log2(32.0 + 10.0 * np.sqrt(first + second + how.lam)))
+        points = 2.0 ** np.ceil(np.log2(32.0 + 10.0 * np.sqrt(first + second + how.finite)))
         for count in np.unique(points):
             some = points == count
             out[some] = _circle_integrals(gap[some], first[some], second[some], how.lam, int(count))

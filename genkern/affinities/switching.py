@@ -166,7 +166,7 @@ def _path_kernels(P: Side, Q: Side, i: Ints, j: Ints, how: How, paths: PathsOf, 
     count, length = len(i), left.shape[-1]
     codes = left * Q.regimes + right if paired else left[:, :, None] * Q.regimes + right[:, None]
     shape, size = codes.shape[:-1], P.systems.C.shape[1] * length
-    if isinstance(how, Expected) and how.lam == 0.0:
+    if isinstance(how, Expected) and how.finite == 0.0:
         return np.zeros(shape)
     both = P.regimes * Q.regimes
     codes = codes.reshape(count, -1, length) + both * np.arange(count)[:, None, None]

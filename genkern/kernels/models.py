@@ -6,11 +6,13 @@ import itertools
 from abc import abstractmethod
 from typing import Any
 
-from genkern.affinities import Expected, How, Power, affinity
+from genkern.affinities import Expected, ExpectedLaplace, How, Power, affinity
 from genkern.affinities.collection import Collection, as_collection
 from genkern.kernels.base import BOTH, Kernel
 from genkern.kernels.latex import INTEGRAL, observed, power, times
-from genkern.validation import Floats
+from genkern.validation import Floats, check_option
+
+BETWEEN = {"gaussian": Expected, "laplace": ExpectedLaplace}  # kernels between observations
 
 
 class ModelKernel(Kernel):
@@ -110,15 +112,21 @@ class MeanMap(ModelKernel):
 
     .. math:: k(p, q) = E\, \exp(-\tfrac{\lambda}{2} \|X - Y\|^2), \quad X \sim p,\ Y \sim q
 
+    or, of the Laplace kernel, :math:`E\, \exp(-\lambda \|X - Y\|_1)`.
+
     Parameters
     ----------
     lam : float, default=1.0
         Sharpness, not negative; symbols are one-hot vectors. Towards infinity it becomes the probability product
-        kernel with rho = 1, up to a factor.
+        kernel with rho = 1, up to a factor. For symbols it may be infinite: that kernel itself.
     length : int, optional
         Number of observations, symbols or points; sequence models need it. See ``affinity``.
     method : str, default="exact"
         The kind of formula; ``affinity.table()`` lists them.
+    kernel : {"gaussian", "laplace"}, default="gaussian"
+        The kernel between observations. That of Laplace has closed forms for symbols, zeros and ones, ``Exponential``,
+        ``Gaussian`` with diagonal covariances, and structures over these; others are compared by draws, as
+        ``Sampled(model, n)``.
 
     References
     ----------
@@ -134,15 +142,20 @@ class MeanMap(ModelKernel):
 
     _positive = ("lam",)
 
-    def __init__(self, lam: float = 1.0, length: int | None = None, method: str = "exact"):
+    def __init__(self, lam: float = 1.0, length: int | None = None, method: str = "exact", kernel: str = "gaussian"):
         self.lam = lam
         self.length = length
         self.method = method
+        self.kernel = kernel
 
-    def _how(self) -> Expected:
-        return Expected(self.lam)
+    def _how(self) -> Expected | ExpectedLaplace:
+        check_option(self.kernel, tuple(BETWEEN), "kernel", "MeanMap")
+        return BETWEEN[self.kernel](self.lam)
 
     def _written(self, left: int, right: int, view: str = "") -> str:
         p, q = self._arguments(left, right, view)
         x, y = observed("X", self.length), observed("Y", self.length)
-        return rf"E_{{{x} \sim {p},\, {y} \sim {q}}} \left[\exp(-{times(0.5 * self.lam)}\|{x} - {y}\|^2)\right]"
+        gap = rf"{times(0.5 * self.lam)}\|{x} - {y}\|^2"
+        if self.kernel == "laplace":
+            gap = rf"{times(self.lam)}\|{x} - {y}\|_1"
+        return rf"E_{{{x} \sim {p},\, {y} \sim {q}}} \left[\exp(-{gap})\right]"
