@@ -1,7 +1,12 @@
 """Which test file holds the oracle of each formula of the table; no formula may be without one."""
 
 BOTH_HOWS = ("Power", "Expected")
-POWER_ONLY = ("Poisson", "Gamma", "Geometric", "Dirichlet", "Multinomial")
+POWER_ONLY = ("Poisson", "Gamma", "Geometric", "Dirichlet")
+ROWS = {("Multinomial", "Multinomial", "Power", length, "exact") for length in ("all", "given")}
+PREDICTIVE = {
+    *((name, name, "Power", "iid", "exact") for name in ("NegativeBinomial", "StudentT")),
+    *(("DirichletMultinomial", "DirichletMultinomial", "Power", length, "exact") for length in ("all", "given")),
+}
 BOTH = ("Bernoulli", "Exponential", "VonMises")
 FAMILIES = {(name, name, "Power", "iid", "exact") for name in (*POWER_ONLY, *BOTH)} | {
     (name, name, "Expected", "iid", "exact") for name in BOTH
@@ -30,7 +35,7 @@ METHODS = ("exact", "all-pairs", "paired")
 SWITCHING = {("SwitchingLDS", "SwitchingLDS", how, "given", method) for how in BOTH_HOWS for method in METHODS}
 DRAWS = {("Sampled", "Sampled", how, length, "exact") for how in BOTH_HOWS for length in ("all", "given")}
 OWN = {("Adapted", "Value", how, length, "exact") for how in (*BOTH_HOWS, "Jeffreys") for length in ("all", "given")}
-LEAVES = ("Gaussian", "Categorical", "SiteModel", *POWER_ONLY, *BOTH)
+LEAVES = ("Gaussian", "Categorical", "SiteModel", "Multinomial", *POWER_ONLY, *BOTH)
 DIVERGENCES = {(name, name, "Jeffreys", "iid", "exact") for name in LEAVES} | {
     ("Sampled", "Sampled", "Jeffreys", length, "exact") for length in ("all", "given")
 }
@@ -51,7 +56,8 @@ LAPLACE = {
 
 ELSEWHERE = {
     "test_laplace": LAPLACE,
-    "test_affinity_families": FAMILIES,
+    "test_affinity_families": FAMILIES | ROWS,
+    "test_affinity_predictive": PREDICTIVE,
     "test_affinity_mixture": MIXTURES,
     "test_affinity_chains": CHAINS,
     "test_affinity_linear_gaussian": LINEAR | SYSTEMS,

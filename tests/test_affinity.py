@@ -142,7 +142,10 @@ PRINTED = {
     "BayesNet": "section 4.3", "Bernoulli": "section 3.2", "Categorical": "section 3.3", "Chain": "section 4.2",
     "Dirichlet": "section 3,", "Exponential": "section 3.4", "Gamma": "section 3.4", "Gaussian": "eq. 5",
     "Geometric": "section 3,", "HMM": "section 4.2", "KDE": "section 4.1", "LDS": "section 4.5",
-    "LinearGaussianNet": "section 4.4", "MarkovChain": "section 4.2", "Mixture": "section 4.1",
+    "LinearGaussianNet": "section 4.4",
+    "NegativeBinomial": "section 2.2",
+    "DirichletMultinomial": "section 2.2", "StudentT": "section 2.2",
+    "MarkovChain": "section 4.2", "Mixture": "section 4.1",
     "Multinomial": "section 3.3", "Poisson": "table 1", "Sampled": "section 5,", "SiteModel": "section 3.3",
     "SwitchingLDS": "section 5.1", "VonMises": "section 3,",
 }  # fmt: skip

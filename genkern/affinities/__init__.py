@@ -13,6 +13,7 @@ from genkern.affinities import (
     linear_gaussian,
     mixture,
     multinomial,
+    predictive,
     sampled,
     switching,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "linear_gaussian",
     "mixture",
     "multinomial",
+    "predictive",
     "sampled",
     "switching",
 ]

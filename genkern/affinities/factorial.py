@@ -58,7 +58,7 @@ def collapsed_mean_field(P: FactorialHMM, Q: FactorialHMM, how: Power | Expected
     the result of "mean-field", so that it is never below that. It is not positive semi-definite.
     """
     _check_channels(P, Q)
-    if how == Expected(0.0):
+    if isinstance(how, Expected) and how.lam == 0.0:
         return np.zeros((*P.shape, Q.shape[-1]))
     return _by_rows(P, Q, how, length, joint=False)
 

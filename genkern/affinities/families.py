@@ -111,7 +111,7 @@ def gamma_product(P: Gamma, Q: Gamma, how: Power) -> Floats:
         total = (0.5 - rho) * (np.log(finite) + LOG_2PI) + spare * log_b + stirling_rest(finite)
         return np.where(a > 0.0, total + (side(shape, scale2, gap) + side(shape2, scale, -gap)), np.inf)
 
-    return _finite(crossed(P, Q, terms), "shapes are so small", rho)
+    return refuse_endless(crossed(P, Q, terms), "shapes are so small", rho)
 
 
 @affinity.register(Dirichlet, Dirichlet, Power, reference=f"{JEBARA}, section 3, its unnumbered formula")
@@ -128,7 +128,7 @@ def dirichlet_product(P: Dirichlet, Q: Dirichlet, how: Power) -> Floats:
         logs = _beta_terms(np.where(usable, p, 1.0), np.where(usable, q, 1.0), rho)
         return np.where(usable, logs[..., None], np.inf)
 
-    return _finite(crossed(P, Q, terms), "parameters alpha are so small", rho)
+    return refuse_endless(crossed(P, Q, terms), "parameters alpha are so small", rho)
 
 
 @affinity.register(Geometric, Geometric, Power, reference=f"{JEBARA}, section 3, its unnumbered formula")
@@ -248,7 +248,7 @@ def crossed(P: Any, Q: Any, terms: Callable[..., Floats]) -> Floats:
     return out
 
 
-def _finite(logs: Floats, why: str, rho: float) -> Floats:
+def refuse_endless(logs: Floats, why: str, rho: float) -> Floats:
     """Return logs, raising for the first pair whose product is infinite."""
     endless = np.argwhere(np.isposinf(logs))
     if len(endless):

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from genkern.validation import Floats, check_number
+from genkern.validation import Floats, check_int, check_number
 
 
 class How:
@@ -24,6 +24,14 @@ class How:
         """Power on the weights of latent variables."""
         return 1.0
 
+    n_draws: int | None = None
+    seed: int = 0
+
+    def _check_draws(self) -> None:
+        if self.n_draws is not None:
+            check_int(self.n_draws, "n_draws", type(self).__name__, 2)
+        check_int(self.seed, "seed", type(self).__name__)
+
 
 @dataclass(frozen=True)
 class Power(How):
@@ -33,6 +41,10 @@ class Power(How):
     ----------
     rho : float, default=1.0
         Power, positive: 1/2 is Bhattacharyya's affinity, 1 the expected likelihood.
+    n_draws : int, optional
+        How many paths methods that draw hidden paths ("all-pairs", "paired") draw from each model, 32 by default.
+    seed : int, default=0
+        Seed of these draws, which depend on it and on the model alone.
 
     References
     ----------
@@ -46,9 +58,12 @@ class Power(How):
     """
 
     rho: float = 1.0
+    n_draws: int | None = None
+    seed: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", check_number(self.rho, "rho", "Power", exclusive=True))
+        self._check_draws()
 
     @property
     def weight_power(self) -> float:
@@ -64,6 +79,7 @@ class Mean(How):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lam", check_number(self.lam, "lam", type(self).__name__, infinite=True))
+        self._check_draws()
 
     @abstractmethod
     def apart(self, gap: Floats) -> Floats:
@@ -91,6 +107,8 @@ class Expected(Mean):
     lam : float, default=1.0
         Sharpness, not negative; scikit-learn's ``gamma`` is half of it. For symbols it may be infinite: they must be
         equal, and it is the product with :math:`\rho = 1`.
+    n_draws, seed : int
+        As in ``Power``.
 
     References
     ----------
@@ -104,6 +122,8 @@ class Expected(Mean):
     """
 
     lam: float = 1.0
+    n_draws: int | None = None
+    seed: int = 0
     scale: ClassVar[float] = 0.5
 
     def apart(self, gap: Floats) -> Floats:
@@ -121,6 +141,8 @@ class ExpectedLaplace(Mean):
     ----------
     lam : float, default=1.0
         Sharpness, not negative; for symbols also infinite.
+    n_draws, seed : int
+        As in ``Power``.
 
     References
     ----------
@@ -134,6 +156,8 @@ class ExpectedLaplace(Mean):
     """
 
     lam: float = 1.0
+    n_draws: int | None = None
+    seed: int = 0
     scale: ClassVar[float] = 1.0
 
     def apart(self, gap: Floats) -> Floats:

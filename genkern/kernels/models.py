@@ -12,7 +12,7 @@ from genkern.kernels.base import BOTH, Kernel
 from genkern.kernels.latex import INTEGRAL, observed, power, times
 from genkern.validation import Floats, check_option
 
-BETWEEN = {"gaussian": Expected, "laplace": ExpectedLaplace}  # kernels between observations
+BETWEEN: dict[str, type[Expected] | type[ExpectedLaplace]] = {"gaussian": Expected, "laplace": ExpectedLaplace}
 
 
 class ModelKernel(Kernel):
@@ -69,6 +69,11 @@ class ProbabilityProduct(ModelKernel):
         Number of observations, symbols or points; sequence models need it. See ``affinity``.
     method : str, default="exact"
         The kind of formula; ``affinity.table()`` lists them.
+    n_draws : int, optional
+        How many paths methods that draw hidden paths ("all-pairs" and "paired" of ``SwitchingLDS``) draw from each
+        model, 32 by default.
+    seed : int, default=0
+        Seed of these draws.
 
     Notes
     -----
@@ -90,13 +95,22 @@ class ProbabilityProduct(ModelKernel):
 
     _positive = ("rho",)
 
-    def __init__(self, rho: float = 1.0, length: int | None = None, method: str = "exact"):
+    def __init__(
+        self,
+        rho: float = 1.0,
+        length: int | None = None,
+        method: str = "exact",
+        n_draws: int | None = None,
+        seed: int = 0,
+    ):
         self.rho = rho
         self.length = length
         self.method = method
+        self.n_draws = n_draws
+        self.seed = seed
 
     def _how(self) -> Power:
-        return Power(self.rho)
+        return Power(self.rho, self.n_draws, self.seed)
 
     @property
     def _level(self) -> int:
@@ -127,6 +141,11 @@ class MeanMap(ModelKernel):
         The kernel between observations. That of Laplace has closed forms for symbols, zeros and ones, ``Exponential``,
         ``Gaussian`` with diagonal covariances, and structures over these; others are compared by draws, as
         ``Sampled(model, n)``.
+    n_draws : int, optional
+        How many paths methods that draw hidden paths ("all-pairs" and "paired" of ``SwitchingLDS``) draw from each
+        model, 32 by default.
+    seed : int, default=0
+        Seed of these draws.
 
     References
     ----------
@@ -142,15 +161,25 @@ class MeanMap(ModelKernel):
 
     _positive = ("lam",)
 
-    def __init__(self, lam: float = 1.0, length: int | None = None, method: str = "exact", kernel: str = "gaussian"):
+    def __init__(
+        self,
+        lam: float = 1.0,
+        length: int | None = None,
+        method: str = "exact",
+        kernel: str = "gaussian",
+        n_draws: int | None = None,
+        seed: int = 0,
+    ):
         self.lam = lam
         self.length = length
         self.method = method
         self.kernel = kernel
+        self.n_draws = n_draws
+        self.seed = seed
 
     def _how(self) -> Expected | ExpectedLaplace:
         check_option(self.kernel, tuple(BETWEEN), "kernel", "MeanMap")
-        return BETWEEN[self.kernel](self.lam)
+        return BETWEEN[self.kernel](self.lam, self.n_draws, self.seed)
 
     def _written(self, left: int, right: int, view: str = "") -> str:
         p, q = self._arguments(left, right, view)
