@@ -54,7 +54,20 @@ LAPLACE = {
     ),
 }
 
+EVERY_HOW = (*BOTH_HOWS, "ExpectedLaplace")
+CONVERSIONS = {
+    *(("HMM", "Leaf", how, "given", "exact") for how in EVERY_HOW),
+    *(("Chain", "Categorical", how, "given", "exact") for how in EVERY_HOW),
+    *((left, "LinearGaussianNet", how, "iid", "exact") for left in ("Mixture", "KDE") for how in EVERY_HOW),
+    *(("LDS", "Gaussian", how, "given", "exact") for how in BOTH_HOWS),
+    *(("SwitchingLDS", other, how, "given", m) for other in ("LDS", "Gaussian") for how in BOTH_HOWS for m in METHODS),
+    *(("LDS", "LDS", how, "given", method) for how in BOTH_HOWS for method in METHODS[1:]),
+    ("Gamma", "Exponential", "Power", "iid", "exact"),
+    *(("Multinomial", "Categorical", "Power", length, "exact") for length in ("all", "given")),
+}
+
 ELSEWHERE = {
+    "test_affinity_conversions": CONVERSIONS,
     "test_laplace": LAPLACE,
     "test_affinity_families": FAMILIES | ROWS,
     "test_affinity_predictive": PREDICTIVE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -58,8 +58,8 @@ class Power(How):
     """
 
     rho: float = 1.0
-    n_draws: int | None = None
-    seed: int = 0
+    n_draws: int | None = field(default=None, repr=False)
+    seed: int = field(default=0, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", check_number(self.rho, "rho", "Power", exclusive=True))
@@ -122,8 +122,8 @@ class Expected(Mean):
     """
 
     lam: float = 1.0
-    n_draws: int | None = None
-    seed: int = 0
+    n_draws: int | None = field(default=None, repr=False)
+    seed: int = field(default=0, repr=False)
     scale: ClassVar[float] = 0.5
 
     def apart(self, gap: Floats) -> Floats:
@@ -156,8 +156,8 @@ class ExpectedLaplace(Mean):
     """
 
     lam: float = 1.0
-    n_draws: int | None = None
-    seed: int = 0
+    n_draws: int | None = field(default=None, repr=False)
+    seed: int = field(default=0, repr=False)
     scale: ClassVar[float] = 1.0
 
     def apart(self, gap: Floats) -> Floats:
