@@ -97,6 +97,7 @@ from .models.families.geometric import Geometric as Geometric
 from .models.families.geometric import GeometricEstimator as GeometricEstimator
 from .models.families.multinomial import Multinomial as Multinomial
 from .models.families.multinomial import MultinomialEstimator as MultinomialEstimator
+from .models.families.natural_family import NaturalFamily as NaturalFamily
 from .models.families.negative_binomial import NegativeBinomial as NegativeBinomial
 from .models.families.poisson import Poisson as Poisson
 from .models.families.poisson import PoissonEstimator as PoissonEstimator

@@ -4,7 +4,7 @@ BOTH_HOWS = ("Power", "Expected")
 POWER_ONLY = ("Poisson", "Gamma", "Geometric", "Dirichlet")
 ROWS = {("Multinomial", "Multinomial", "Power", length, "exact") for length in ("all", "given")}
 PREDICTIVE = {
-    *((name, name, "Power", "iid", "exact") for name in ("NegativeBinomial", "StudentT")),
+    *((name, name, "Power", "iid", "exact") for name in ("NegativeBinomial", "StudentT", "NaturalFamily")),
     *(("DirichletMultinomial", "DirichletMultinomial", "Power", length, "exact") for length in ("all", "given")),
 }
 BOTH = ("Bernoulli", "Exponential", "VonMises")

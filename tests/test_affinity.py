@@ -145,7 +145,7 @@ PRINTED = {
     "Geometric": "section 3,", "HMM": "section 4.2", "KDE": "section 4.1", "LDS": "section 4.5",
     "LinearGaussianNet": "section 4.4",
     "NegativeBinomial": "section 2.2",
-    "DirichletMultinomial": "section 2.2", "StudentT": "section 2.2",
+    "DirichletMultinomial": "section 2.2", "StudentT": "section 2.2", "NaturalFamily": "section 3,",
     "MarkovChain": "section 4.2", "Mixture": "section 4.1",
     "Multinomial": "section 3.3", "Poisson": "table 1", "Sampled": "section 5,", "SiteModel": "section 3.3",
     "SwitchingLDS": "section 5.1", "VonMises": "section 3,",
@@ -287,7 +287,7 @@ def test_a_rule_for_all_lengths_alone_takes_no_length() -> None:
     ("make", "bad"), [(Power, 0.0), (Power, -1.0), (Power, math.nan), (Expected, -0.1), (Expected, "x")]
 )
 def test_hows_are_checked(make: Any, bad: Any) -> None:
-    with pytest.raises(ValueError, match="must be a (finite )?number"):
+    with pytest.raises(ValueError, match=r"must be a (finite )?number"):
         make(bad)
 
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
+from scipy.special import gammaln
 from scipy.stats import nbinom
 from scipy.stats import t as student
 
@@ -22,6 +23,7 @@ from genkern import (
     Gram,
     Multinomial,
     MultinomialEstimator,
+    NaturalFamily,
     NegativeBinomial,
     Poisson,
     Power,
@@ -158,6 +160,74 @@ def test_students_have_known_values_and_limits() -> None:
         affinity(*cauchy, Power(0.2))
     with pytest.raises(ValueError, match="2 dependent dimensions"):
         affinity(StudentT([0.0, 0.0], np.eye(2), 3.0), StudentT([0.0, 0.0], np.eye(2), 3.0), Power(1.0))
+
+
+class Normal(NaturalFamily):
+    @staticmethod
+    def sufficient(points: Any) -> Any:
+        return np.stack([points, points**2], axis=-1)
+
+    @staticmethod
+    def log_partition(theta: Any) -> Any:
+        linear, square = theta[..., 0], theta[..., 1]
+        return -(linear**2) / (4.0 * square) + 0.5 * np.log(-math.pi / square)
+
+
+class Counts(NaturalFamily):
+    """Poisson, whose base measure is 1 / x!."""
+
+    @staticmethod
+    def sufficient(points: Any) -> Any:
+        return points[:, None]
+
+    @staticmethod
+    def log_base(points: Any) -> Any:
+        return -gammaln(points + 1.0)
+
+    @staticmethod
+    def log_partition(theta: Any, power: float = 1.0) -> Any:
+        x = np.arange(400.0)
+        return np.logaddexp.reduce(theta * x - power * gammaln(x + 1.0), axis=-1)
+
+
+class Powers(NaturalFamily):
+    """The density a x^(a - 1) on (0, 1), theta = a - 1."""
+
+    @staticmethod
+    def sufficient(points: Any) -> Any:
+        return np.log(points)[:, None]
+
+    @staticmethod
+    def log_partition(theta: Any) -> Any:
+        return np.where(theta[..., 0] > -1.0, -np.log1p(theta[..., 0]), np.inf)
+
+
+@pytest.mark.parametrize("rho", RHOS)
+def test_own_exponential_families_equal_the_known_ones(rho: float) -> None:
+    means, variances = np.array([0.0, 1.5, -2.0]), np.array([1.0, 0.3, 2.0])
+    own = Normal(np.stack([means / variances, -0.5 / variances], axis=-1))
+    normals = Gaussian(means[:, None], variances)
+    assert_allclose(affinity(own, own, Power(rho)), affinity(normals, normals, Power(rho)), rtol=1e-12, atol=1e-13)
+    assert_allclose(own.log_prob([0.3]), normals.log_density(np.array([[0.3]])), rtol=1e-12)
+    rates = np.array([[0.5], [3.0], [20.0]])
+    counts, poisson = Counts(np.log(rates)), Poisson(rates)
+    assert_allclose(
+        affinity(counts, counts, Power(rho)), affinity(poisson, poisson, Power(rho)), rtol=1e-10, atol=1e-12
+    )
+    assert_allclose(counts.log_prob([2.0, 7.0]), poisson.log_density(np.array([[2.0], [7.0]])), rtol=1e-12)
+    p, q = Powers(1.5), Powers(0.2)
+    integral = quad(lambda x: (2.5 * x**1.5 * 1.2 * x**0.2) ** rho, 0.0, 1.0)[0]
+    assert value(p, q, Power(rho)) == pytest.approx(integral, rel=1e-9)
+
+
+def test_own_families_refuse_what_has_no_value() -> None:
+    steep = Powers([-0.7])
+    with pytest.raises(ValueError, match=r"is infinite\. Take a smaller rho"):
+        affinity(steep, steep, Power(1.0))
+    with pytest.raises(ValueError, match="of one family"):
+        affinity(steep, Normal([0.0, -1.0]), Power(1.0))
+    with pytest.raises(ValueError, match="finite at the models' own"):
+        affinity(Powers([-2.0]), steep, Power(0.5))
 
 
 @settings(max_examples=20, deadline=None)
