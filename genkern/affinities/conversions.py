@@ -56,11 +56,15 @@ def as_lds(normal: Gaussian, other: Any = None) -> LDS:
     return LDS(zero, np.zeros((*mean.shape, 1)), zero, cov, none, zero, offset=mean)
 
 
-def as_switching(system: LDS | Gaussian, other: Any = None) -> SwitchingLDS:
-    """Return linear systems, or independent Gaussian points, as switching ones of one regime."""
-    only: LDS = system if isinstance(system, LDS) else as_lds(system)
-    ones = np.ones((*only.shape, 1))
-    return SwitchingLDS(ones, ones[..., None], rebatch(only, (*only.shape, 1)))
+def as_switching(system: LDS, other: Any = None) -> SwitchingLDS:
+    """Return linear systems as switching ones of one regime."""
+    ones = np.ones((*system.shape, 1))
+    return SwitchingLDS(ones, ones[..., None], rebatch(system, (*system.shape, 1)))
+
+
+def as_one_regime(normal: Gaussian, other: Any = None) -> SwitchingLDS:
+    """Return independent Gaussian points as switching systems of one regime, at rest."""
+    return as_switching(as_lds(normal))
 
 
 def as_gamma(model: Exponential, other: Any = None) -> Gamma:
@@ -88,7 +92,7 @@ TABLE = [
     Conversion(HMM, Leaf, as_hmm, ALL_HOWS, "given", ONE_STATE),
     Conversion(LDS, Gaussian, as_lds, BOTH_HOWS, "given", STEADY),
     Conversion(SwitchingLDS, LDS, as_switching, BOTH_HOWS, "given", "a linear system as one regime", METHODS),
-    Conversion(SwitchingLDS, Gaussian, as_switching, BOTH_HOWS, "given", f"{STEADY}, one regime", METHODS),
+    Conversion(SwitchingLDS, Gaussian, as_one_regime, BOTH_HOWS, "given", f"{STEADY}, one regime", METHODS),
     Conversion(Gamma, Exponential, as_gamma, (Power,), "iid", "an Exponential as a Gamma of shape one"),
     Conversion(Multinomial, Categorical, as_multinomial, (Power,), "all", "a symbol as a row of one count"),
     Conversion(Multinomial, Categorical, as_multinomial, (Power,), "given", "a symbol as a row of one count"),
