@@ -8,6 +8,7 @@ from . import recipes as recipes
 from . import saving as saving
 from . import similarity as similarity
 from .affinities import Expected as Expected
+from .affinities import ExpectedLaplace as ExpectedLaplace
 from .affinities import Jeffreys as Jeffreys
 from .affinities import Power as Power
 from .affinities import affinity as affinity
@@ -47,6 +48,7 @@ from .kernels import Diffusion as Diffusion
 from .kernels import EmpiricalMean as EmpiricalMean
 from .kernels import Hellinger as Hellinger
 from .kernels import Kernel as Kernel
+from .kernels import Laplace as Laplace
 from .kernels import LatentMean as LatentMean
 from .kernels import Linear as Linear
 from .kernels import MeanMap as MeanMap
@@ -95,6 +97,7 @@ from .models.families.geometric import Geometric as Geometric
 from .models.families.geometric import GeometricEstimator as GeometricEstimator
 from .models.families.multinomial import Multinomial as Multinomial
 from .models.families.multinomial import MultinomialEstimator as MultinomialEstimator
+from .models.families.natural_family import NaturalFamily as NaturalFamily
 from .models.families.negative_binomial import NegativeBinomial as NegativeBinomial
 from .models.families.poisson import Poisson as Poisson
 from .models.families.poisson import PoissonEstimator as PoissonEstimator

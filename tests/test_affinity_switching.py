@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from genkern import LDS, Expected, Gaussian, Power, SwitchingLDS, affinity
+from genkern import LDS, Expected, Gaussian, MeanMap, Power, ProbabilityProduct, SwitchingLDS, affinity
 from genkern.affinities import switching
 from genkern.core.kalman.paths import path_densities
 
@@ -115,6 +115,25 @@ def test_estimates_are_positive_semidefinite_and_repeat(method: str, monkeypatch
     assert found.kind == "sampled"
     assert 0.01 < found.standard_error < 3.0
     assert f"standard error {found.standard_error:.2g}" in str(found)
+
+
+@pytest.mark.parametrize("method", ["all-pairs", "paired"])
+def test_more_paths_come_nearer_and_seeds_draw_others(method: str) -> None:
+    p, q = model(0, 2), model(1, 2)
+    exact, plain = float(affinity(p, q, Power(1.0), 4)), affinity(p, q, Power(1.0), 4, method=method)
+    assert affinity(p, q, Power(1.0, n_draws=32), 4, method=method) == plain
+    values = [float(affinity(p, q, Power(1.0, 64, seed), 4, method=method)) for seed in range(20)]
+    assert len(set(values)) == 20
+    assert (
+        abs(np.mean(np.exp(values)) / math.exp(exact) - 1.0) < 4.0 * np.std(np.exp(values)) / math.exp(exact) / 20**0.5
+    )
+    few, many = (affinity.explain(p, q, Power(1.0, n, 3), 4, method).standard_error for n in (20, 2000))
+    assert many < 0.2 * few
+    kernel = ProbabilityProduct(1.0, 4, method, n_draws=64, seed=7)
+    assert kernel.log([p], [q])[0, 0] == values[7]
+    assert MeanMap(1.0, 4, method, n_draws=64, seed=7)([p]) != MeanMap(1.0, 4, method, n_draws=64)([p])
+    with pytest.raises(ValueError, match="'n_draws' parameter of Power"):
+        affinity(p, q, Power(1.0, 0), 4, method=method)
 
 
 @pytest.mark.parametrize("method", ["all-pairs", "paired"])

@@ -168,6 +168,19 @@ def test_the_divergence_kernel_warns_and_is_not_positive() -> None:
     assert lowest < -1e-3
 
 
+def test_the_shift_of_the_divergence_kernel_is_a_factor() -> None:
+    models = stack(5, 3, seed=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain, shifted = SymmetricKL(0.5)(models), SymmetricKL(0.5, b=-0.3)
+        assert_allclose(shifted(models), math.exp(-0.3) * plain, rtol=1e-14)
+        assert_allclose(shifted.diag(models), math.exp(-0.3), rtol=1e-14)
+        assert_allclose(Gram(shifted.normalized()).fit_transform(models), plain, rtol=1e-13)
+    assert shifted.formula.endswith("- 0.3)")
+    with pytest.raises(ValueError, match="'b' parameter"):
+        SymmetricKL(b=math.nan)(models)
+
+
 def test_heat_on_the_sphere() -> None:
     models = stack(7, 4)
     cosine = np.sqrt(models.probs) @ np.sqrt(models.probs).T

@@ -4,24 +4,29 @@ from genkern.affinities import (
     bayes_net,
     categorical,
     chains,
+    conversions,
     factorial,
     families,
     gaussian,
     hmm,
     jeffreys,
+    laplace,
     linear_gaussian,
     mixture,
     multinomial,
+    natural_family,
+    predictive,
     sampled,
     switching,
 )
-from genkern.affinities.how import Expected, How, Jeffreys, Power
+from genkern.affinities.how import Expected, ExpectedLaplace, How, Jeffreys, Power
 from genkern.affinities.registry import Affinity, affinity
 from genkern.affinities.rules import PairError
 
 __all__ = [
     "Affinity",
     "Expected",
+    "ExpectedLaplace",
     "How",
     "Jeffreys",
     "PairError",
@@ -30,14 +35,18 @@ __all__ = [
     "bayes_net",
     "categorical",
     "chains",
+    "conversions",
     "factorial",
     "families",
     "gaussian",
     "hmm",
     "jeffreys",
+    "laplace",
     "linear_gaussian",
     "mixture",
     "multinomial",
+    "natural_family",
+    "predictive",
     "sampled",
     "switching",
 ]

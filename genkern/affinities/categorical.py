@@ -33,6 +33,8 @@ def categorical_product(P: Categorical, Q: Categorical, how: Power) -> Floats:
 
 def mean_map_factors(P: Categorical, Q: Categorical, how: Expected) -> tuple[Floats, Floats] | None:
     r"""Return :math:`((1 - e^{-\lambda}) p, 1)` and :math:`(q, e^{-\lambda})`, or None where products may underflow."""
+    if how.lam == math.inf:
+        return product_factors(P, Q, Power(1.0))
     check_alphabets(P, Q)
     floor = math.exp(-how.lam)
     if floor <= SMALLEST:

@@ -58,7 +58,7 @@ def collapsed_mean_field(P: FactorialHMM, Q: FactorialHMM, how: Power | Expected
     the result of "mean-field", so that it is never below that. It is not positive semi-definite.
     """
     _check_channels(P, Q)
-    if how == Expected(0.0):
+    if isinstance(how, Expected) and how.lam == 0.0:
         return np.zeros((*P.shape, Q.shape[-1]))
     return _by_rows(P, Q, how, length, joint=False)
 
@@ -149,7 +149,7 @@ def _spread(noise: list[Floats], how: Power | Expected) -> Floats:
     """Return the covariances V (N, d, d) of the difference of both means."""
     if isinstance(how, Power):
         return (noise[0] + noise[1]) / how.rho
-    return noise[0] + noise[1] + np.eye(noise[0].shape[-1]) / how.lam
+    return noise[0] + noise[1] + np.eye(noise[0].shape[-1]) / how.finite
 
 
 def _chains(P: FactorialHMM, Q: FactorialHMM, power: float) -> ChainPotentials:

@@ -74,7 +74,7 @@ def exponential_mean_map(P: Exponential, Q: Exponential, how: Expected) -> Float
        \left[\mathrm{erfcx}\frac{s}{\beta_j \sqrt 2} + \mathrm{erfcx}\frac{s}{\beta'_j \sqrt 2}\right],
        \quad s = \lambda^{-1/2}
     """
-    if how.lam == 0.0:
+    if how.finite == 0.0:
         return np.zeros((*P.shape, Q.shape[-1]))
     width = 1.0 / math.sqrt(2.0 * how.lam)
 
@@ -111,7 +111,7 @@ def gamma_product(P: Gamma, Q: Gamma, how: Power) -> Floats:
         total = (0.5 - rho) * (np.log(finite) + LOG_2PI) + spare * log_b + stirling_rest(finite)
         return np.where(a > 0.0, total + (side(shape, scale2, gap) + side(shape2, scale, -gap)), np.inf)
 
-    return _finite(crossed(P, Q, terms), "shapes are so small", rho)
+    return refuse_endless(crossed(P, Q, terms), "shapes are so small", rho)
 
 
 @affinity.register(Dirichlet, Dirichlet, Power, reference=f"{JEBARA}, section 3, its unnumbered formula")
@@ -128,7 +128,7 @@ def dirichlet_product(P: Dirichlet, Q: Dirichlet, how: Power) -> Floats:
         logs = _beta_terms(np.where(usable, p, 1.0), np.where(usable, q, 1.0), rho)
         return np.where(usable, logs[..., None], np.inf)
 
-    return _finite(crossed(P, Q, terms), "parameters alpha are so small", rho)
+    return refuse_endless(crossed(P, Q, terms), "parameters alpha are so small", rho)
 
 
 @affinity.register(Geometric, Geometric, Power, reference=f"{JEBARA}, section 3, its unnumbered formula")
@@ -205,7 +205,7 @@ def von_mises_mean_map(P: VonMises, Q: VonMises, how: Expected) -> Floats:
         gap, first, second = np.broadcast_arrays(np.abs(mean - mean2), kappa, kappa2)
         out = np.empty(gap.shape)
         # About ten points per width of the sharpest factor; a power of two, so that few sizes occur.
-        points = 2.0 ** np.ceil(np.log2(32.0 + 10.0 * np.sqrt(first + second + how.lam)))
+        points = 2.0 ** np.ceil(np.log2(32.0 + 10.0 * np.sqrt(first + second + how.finite)))
         for count in np.unique(points):
             some = points == count
             out[some] = _circle_integrals(gap[some], first[some], second[some], how.lam, int(count))
@@ -248,7 +248,7 @@ def crossed(P: Any, Q: Any, terms: Callable[..., Floats]) -> Floats:
     return out
 
 
-def _finite(logs: Floats, why: str, rho: float) -> Floats:
+def refuse_endless(logs: Floats, why: str, rho: float) -> Floats:
     """Return logs, raising for the first pair whose product is infinite."""
     endless = np.argwhere(np.isposinf(logs))
     if len(endless):

@@ -75,7 +75,7 @@ def gaussian_mean_map(P: Gaussian, Q: Gaussian, how: Expected) -> Floats:
         - \tfrac\lambda2 \delta^T (I + \lambda(\Sigma+\Sigma'))^{-1} \delta, \quad \delta = \mu - \mu'
     """
     left, right = promoted(P, Q)
-    return _log_normal(left, right, Spread(1.0, how.lam), how.lam)
+    return _log_normal(left, right, Spread(1.0, how.finite), how.lam)
 
 
 def promoted(P: Gaussian, Q: Gaussian) -> tuple[GaussianStack, GaussianStack]:

@@ -84,7 +84,7 @@ def stacked_mean_map(P: LDS, Q: LDS, how: Expected, length: int) -> Floats:
     covariance :math:`I / \lambda` added.
     """
     _check_channels(P, Q)
-    if how.lam == 0.0:
+    if how.finite == 0.0:
         return np.zeros((*P.shape, Q.shape[-1]))
     constant = 0.5 * P.n_channels * length * (LOG_2PI - math.log(how.lam))
     return constant + _difference(P, Q, length, 1.0, 1.0 / how.lam, None)

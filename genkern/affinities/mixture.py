@@ -94,7 +94,7 @@ def point_mean_map(P: KDE, Q: KDE, how: Expected) -> Floats:
     .. math:: \log \sum_{st} w_s w'_t\, (1 + \lambda (h + h'))^{-d/2}
        \exp\Big(-\frac{\lambda \|x_s - y_t\|^2}{2 (1 + \lambda (h + h'))}\Big)
     """
-    spread = 1.0 + how.lam * (P.variance[..., :, None] + Q.variance[..., None, :])
+    spread = 1.0 + how.finite * (P.variance[..., :, None] + Q.variance[..., None, :])
     return _set_sums(P, Q, 0.5 * how.lam / spread, 1.0) - 0.5 * P.points.shape[-1] * np.log(spread)
 
 
@@ -102,17 +102,17 @@ def point_mean_map(P: KDE, Q: KDE, how: Expected) -> Floats:
 @affinity.register(KDE, Leaf, Expected, reference=f"{MEAN_MAP}; a mixture of Gaussians on the points")
 def points_and_leaf(P: KDE, Q: Leaf, how: How) -> Floats:
     """Return the affinity of a kernel density estimate and another leaf, as mixtures, G + (a, b)."""
-    return component_pairs(_as_mixture(P), Mixture.of(Q), how)
+    return component_pairs(as_mixture(P), Mixture.of(Q), how)
 
 
 @affinity.register(KDE, Mixture, Power, reference=f"{PRODUCT}; a mixture of Gaussians on the points")
 @affinity.register(KDE, Mixture, Expected, reference=f"{MEAN_MAP}; a mixture of Gaussians on the points")
 def points_and_mixture(P: KDE, Q: Mixture, how: How) -> Floats:
     """Return the affinity of a kernel density estimate and a mixture, G + (a, b)."""
-    return component_pairs(_as_mixture(P), Q, how)
+    return component_pairs(as_mixture(P), Q, how)
 
 
-def _as_mixture(model: KDE) -> Mixture:
+def as_mixture(model: KDE) -> Mixture:
     """Return isotropic Gaussians on the points, with the points' weights."""
     spread = np.broadcast_to(model.variance[..., None], model.weights.shape)
     return Mixture(model.weights, Gaussian(model.points, spread))

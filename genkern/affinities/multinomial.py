@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,18 +13,19 @@ from genkern.affinities.overlap import log_overlap
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
 from genkern.core.families.power_series import log_power_series, log_totals
+from genkern.models.families.counts import CountLeaf
 from genkern.models.families.multinomial import Multinomial
 from genkern.validation import Floats
 
+ROWS = "Jebara, Kondor & Howard (2004), section 3.3, any rho"
 CHUNK = 1 << 20  # numbers in a temporary array
 MAX_TOTAL = 4096  # of rows with random totals that have no closed form
 NEGLIGIBLE = 45.0  # minus the logarithm of the truncation error of a sum
 
 
-@affinity.register(
-    Multinomial, Multinomial, Power, reference="Jebara, Kondor & Howard (2004), section 3.3, any rho", whole=True
-)
-def multinomial_product(P: Multinomial, Q: Multinomial, how: Power) -> Floats:
+@affinity.register(Multinomial, Multinomial, Power, length="all", reference=ROWS, whole=True)
+@affinity.register(Multinomial, Multinomial, Power, length="given", reference=ROWS, whole=True)
+def multinomial_product(P: Multinomial, Q: Multinomial, how: Power, length: int | None = None) -> Floats:
     r"""Return the log product of multinomials, G + (a, b).
 
     With :math:`B = \sum_d (p_d q_d)^\rho`, an ordered list of s draws has :math:`B^s`, and a row of counts
@@ -32,13 +33,17 @@ def multinomial_product(P: Multinomial, Q: Multinomial, how: Power) -> Floats:
     .. math:: (s!)^{2\rho}\, [z^s] \prod_d \sum_x \frac{(p_d q_d)^{\rho x}}{(x!)^{2\rho}} z^x
 
     (the same for :math:`\rho = 1/2`). Random totals sum these over s, each times :math:`(w_s w'_s)^\rho`: for
-    :math:`\rho = 1/2` and one law w, its generating function at B.
+    :math:`\rho = 1/2` and one law w, its generating function at B. Where totals are known, a length counts independent
+    rows; where they are given (None), it is the total at which rows are compared.
     """
-    _check_alike(P, Q)
+    check_rows(P, Q, length)
+    if P.total is None:
+        return _fixed_totals(P, Q, how.rho, cast(int, length))
+    count = 1 if length is None else length
     if isinstance(P.total, int):
-        return _fixed_totals(P, Q, how.rho, P.total)
+        return count * _fixed_totals(P, Q, how.rho, P.total)
     law: Any = P.total
-    return LAWS[law.family_name](P, Q, how.rho)
+    return count * LAWS[law.family_name](P, Q, how.rho)
 
 
 def _plain(P: Multinomial, rho: float) -> bool:
@@ -113,17 +118,20 @@ def _laws(P: Multinomial, Q: Multinomial) -> tuple[Any, Any]:
     return P.total, Q.total
 
 
-def _check_alike(P: Multinomial, Q: Multinomial) -> None:
+def check_rows(P: CountLeaf, Q: CountLeaf, length: int | None) -> None:
     """Raise unless both are distributions over the same rows."""
     if P.width != Q.width:
         raise ValueError(f"affinity: both multinomials must have the same outcomes. Got {P.width} and {Q.width}.")
     if P.ordered != Q.ordered:
         raise ValueError("affinity: one multinomial is ordered and the other is not. Give both the same 'ordered'.")
-    if P.total is None or Q.total is None:
+    if (P.total is None and Q.total is None) and length is None:
         raise ValueError(
-            "affinity: a Multinomial without a total is no distribution over rows, only over rows of a given sum. Give "
-            "both the same total=, a number or a law such as Poisson(20.0), or compare Categorical(probs) by length."
+            f"affinity: a {type(P).__name__} without a total is no distribution over rows, only over rows of a given "
+            "sum. Give length=, the sum at which rows are compared, or both the same total=, a number or a law such as "
+            "Poisson(20.0)."
         )
+    if type(P.total) is not type(Q.total) and None in (P.total, Q.total):
+        raise ValueError("affinity: one of both is without a total and the other has one. Give both the same total=.")
     if type(P.total) is not type(Q.total):
         kinds = (type(P.total).__name__, type(Q.total).__name__)
         raise ValueError(f"affinity: the totals of both multinomials must follow the same family. Got {kinds}.")

@@ -264,9 +264,16 @@ class Affinity:
 
         return enter
 
-    def table(self) -> Table:
-        """Return all rules, in the order of their registration; it prints as a table."""
-        return Table(self._rules.values())
+    def table(self, *words: str) -> Table:
+        """Return the rules, in the order of their registration; it prints as a table of at most 120 columns.
+
+        Parameters
+        ----------
+        *words : str
+            Keep rules that have every one of these as the name of a model's class, of the comparison, length, method
+            or kind: ``affinity.table("HMM", "Power")``. Capitals do not matter.
+        """
+        return Table(self._rules.values()).having(*words)
 
     def explain(
         self, p: Any, q: Any, how: How, length: int | None = None, method: str = "exact"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from genkern.affinities.how import How
 from genkern.models.base import draws_in
 from genkern.validation import Floats
 
+COLUMNS = 120  # of the printed table
 BAND = 64  # rows at a time when a stack is compared with itself: columns before the band are mirrored, not computed
 
 
@@ -40,6 +42,11 @@ class Rule:
     factors: Callable[..., tuple[Floats, Floats] | None] | None = field(repr=False)
     error: Callable[..., float] | None = field(repr=False)
     whole: bool = field(default=False, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What it is found by in the table."""
+        return (self.left.__name__, self.right.__name__, self.how.__name__, self.length, self.method, self.kind)
 
     def block(self, P: Any, Q: Any, how: How, length: int | None) -> Floats:
         """Return G + (a, b) logs for stacks of batch G + (a,) and G + (b,)."""
@@ -100,7 +107,20 @@ class AffinityExplanation:
 
 
 class Table(tuple[Rule, ...]):
-    """All rules; prints as a table."""
+    """Rules; prints as a table, references that do not fit in the line below."""
+
+    def having(self, *words: str) -> Table:
+        """Return the rules that have all words among their names; an error lists them if none has a word."""
+        found = self
+        for word in words:
+            known = {name for rule in self for name in rule.names}
+            found = Table(rule for rule in found if word.lower() in map(str.lower, rule.names))
+            if word.lower() not in map(str.lower, known):
+                raise ValueError(
+                    f"affinity.table: {word!r} must be the name of a model, comparison, length, method or kind: "
+                    f"{', '.join(sorted(known))}."
+                )
+        return found
 
     def __repr__(self) -> str:
         head = ("models", "how", "length", "method", "kind", "formula", "reference")
@@ -108,7 +128,14 @@ class Table(tuple[Rule, ...]):
             (f"{r.left.__name__} x {r.right.__name__}", r.how.__name__, r.length, r.method, r.kind, r.name, r.reference)
             for r in self
         ]
-        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-        return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in (head, *rows)
-        )
+        *widths, last = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        fits = sum(widths) + 2 * len(widths) + last <= COLUMNS
+        lines = []
+        for *cells, reference in (head, *rows):
+            line = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths))
+            lines += [f"{line}  {reference}"] if fits else [line.rstrip(), *_indented(reference)]
+        return "\n".join(lines)
+
+
+def _indented(text: str) -> list[str]:
+    return textwrap.wrap(text, COLUMNS, initial_indent="    ", subsequent_indent="    ")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.affinities.how import Expected, Power
+from genkern.affinities.how import Expected, Mean, Power
 from genkern.affinities.registry import affinity
 from genkern.data.objects import check_objects, kind_of
 from genkern.models.adapt.adapted import Adapted
@@ -28,7 +28,7 @@ def _product_error(P: Sampled, Q: Sampled, how: Power, length: int | None = None
     return _relative_error(_product_terms(P, Q, how, found))
 
 
-def _mean_error(P: Sampled, Q: Sampled, how: Expected, length: int | None = None) -> float:
+def mean_error(P: Sampled, Q: Sampled, how: Mean, length: int | None = None) -> float:
     """Return the standard error of the log mean map, from the spread of the means over one side's draws."""
     (first, second), symbols = _vectors([P.draws(length), Q.draws(length)])
     means = _mean_values(first, second, symbols, how)
@@ -52,12 +52,12 @@ def sampled_product(P: Sampled, Q: Sampled, how: Power, length: int | None = Non
     return out
 
 
-@affinity.register(Sampled, Sampled, Expected, length="all", exact="sampled", reference=MEANS, error=_mean_error)
-@affinity.register(Sampled, Sampled, Expected, length="given", exact="sampled", reference=MEANS, error=_mean_error)
-def sampled_mean_map(P: Sampled, Q: Sampled, how: Expected, length: int | None = None) -> Floats:
+@affinity.register(Sampled, Sampled, Expected, length="all", exact="sampled", reference=MEANS, error=mean_error)
+@affinity.register(Sampled, Sampled, Expected, length="given", exact="sampled", reference=MEANS, error=mean_error)
+def sampled_mean_map(P: Sampled, Q: Sampled, how: Mean, length: int | None = None) -> Floats:
     r"""Return the log of :math:`\frac{1}{N N'} \sum_{xy} e^{-\frac\lambda2 \|x - y\|^2}` over draws, G + (a, b).
 
-    Sequences of one length are treated as one long vector, symbols as one-hot vectors.
+    Of the Laplace kernel, likewise. Sequences of one length are treated as one long vector, symbols as one-hot vectors.
     """
     out = np.empty((*P.shape, Q.shape[-1]))
     for block, left, right in _blocks(P, Q):
@@ -86,8 +86,9 @@ def _adapted_product_error(P: Adapted, Q: Any, how: Power, length: int | None = 
     return _product_error(*by_draws(P, Q), how, length)
 
 
-def _adapted_mean_error(P: Adapted, Q: Any, how: Expected, length: int | None = None) -> float:
-    return _mean_error(*by_draws(P, Q), how, length)
+def adapted_mean_error(P: Adapted, Q: Any, how: Mean, length: int | None = None) -> float:
+    """Return ``mean_error`` of models as known by draws."""
+    return mean_error(*by_draws(P, Q), how, length)
 
 
 @affinity.register(Adapted, Value, Power, length="all", exact="sampled", reference=BETA, error=_adapted_product_error)
@@ -97,11 +98,9 @@ def adapted_product(P: Adapted, Q: Any, how: Power, length: int | None = None) -
     return sampled_product(*by_draws(P, Q), how, length)
 
 
-@affinity.register(Adapted, Value, Expected, length="all", exact="sampled", reference=MEANS, error=_adapted_mean_error)
-@affinity.register(
-    Adapted, Value, Expected, length="given", exact="sampled", reference=MEANS, error=_adapted_mean_error
-)
-def adapted_mean_map(P: Adapted, Q: Any, how: Expected, length: int | None = None) -> Floats:
+@affinity.register(Adapted, Value, Expected, length="all", exact="sampled", reference=MEANS, error=adapted_mean_error)
+@affinity.register(Adapted, Value, Expected, length="given", exact="sampled", reference=MEANS, error=adapted_mean_error)
+def adapted_mean_map(P: Adapted, Q: Any, how: Mean, length: int | None = None) -> Floats:
     """Return ``sampled_mean_map`` of somebody's models with others, each represented by draws."""
     return sampled_mean_map(*by_draws(P, Q), how, length)
 
@@ -157,16 +156,17 @@ def _relative_error(logs: Floats) -> float:
     return float(values.std(ddof=1) / math.sqrt(len(values)) / values.mean())
 
 
-def _mean_values(first: NDArray[Any], second: NDArray[Any], symbols: bool, how: Expected) -> tuple[Floats, Floats]:
+def _mean_values(first: NDArray[Any], second: NDArray[Any], symbols: bool, how: Mean) -> tuple[Floats, Floats]:
     """Return the mean kernel values (N,) of the first draws (N, d) with the second (N', d), and the other way."""
     means, sums = np.empty(len(first)), np.zeros(len(second))
+    scale = how.scale * (how.lam if symbols else how.finite)
     step = max(1, CHUNK // len(second))
     for low in range(0, len(first), step):
         some = first[low : low + step]
-        squares = np.zeros((len(some), len(second)))
+        apart = np.zeros((len(some), len(second)))
         for column, other in zip(some.T, second.T, strict=True):
-            squares += 2.0 * (column[:, None] != other) if symbols else (column[:, None] - other) ** 2
-        values = np.exp(-0.5 * how.lam * squares)
+            apart += 2.0 * (column[:, None] != other) if symbols else how.apart(column[:, None] - other)
+        values = np.exp(np.multiply(-scale, apart, out=np.zeros_like(apart), where=apart > 0.0))
         means[low : low + step] = values.mean(axis=1)
         sums += values.sum(axis=0)
     return means, sums / len(first)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -49,6 +50,7 @@ def all_paths(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> Floats
             f"affinity: {P.n_regimes} and {Q.n_regimes} regimes have {pairs:.3g} pairs of paths of length {length}; "
             f"all are summed up to {MAX_PAIRS}. Take fewer observations, or method='all-pairs', which draws {N_PATHS} "
             "paths of each model (positive semi-definite), or 'paired', the estimate of Jebara, Kondor & Howard (2004)."
+            " More are drawn by n_draws=."
         )
     return _each(P, Q, how, length, _all_paths, value=_weighted)
 
@@ -78,7 +80,7 @@ def all_pairs_of_draws(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) 
 
     Draws depend on the model alone, so that the kernel is positive semi-definite for any number of them.
     """
-    return _each(P, Q, how, length, _drawn)
+    return _each(P, Q, how, length, Drawn.by(how))
 
 
 @affinity.register(SwitchingLDS, SwitchingLDS, Power, "paired", **DRAWN, error=_paired_error)
@@ -88,7 +90,24 @@ def paired_draws(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int) -> Flo
 
     Positive semi-definite, but too large on the diagonal, where both paths are the same.
     """
-    return _each(P, Q, how, length, _drawn, paired=True)
+    return _each(P, Q, how, length, Drawn.by(how), paired=True)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """So many paths of a model, drawn with a seed."""
+
+    n: int
+    seed: int
+
+    @classmethod
+    def by(cls, how: How) -> Drawn:
+        """Return what a comparison asks for."""
+        return cls(N_PATHS if how.n_draws is None else how.n_draws, how.seed)
+
+    def __call__(self, model: SwitchingLDS, length: int) -> Ints:
+        """Return paths (n, L)."""
+        return _drawn(model, length, self.n, self.seed)
 
 
 class Side(NamedTuple):
@@ -151,9 +170,10 @@ def _each(
 
 def _one_pair(P: SwitchingLDS, Q: SwitchingLDS, how: How, length: int, paired: bool = False) -> Floats:
     """Return log kernel values of the drawn paths of two models."""
-    left, right = (_side(type(side).stack([side]), length, _drawn) for side in (P, Q))
+    paths = Drawn.by(how)
+    left, right = (_side(type(side).stack([side]), length, paths) for side in (P, Q))
     one = np.zeros(1, np.int64)
-    found: Floats = _path_kernels(left, right, one, one, how, _drawn, paired)[0]
+    found: Floats = _path_kernels(left, right, one, one, how, paths, paired)[0]
     return found
 
 
@@ -166,7 +186,7 @@ def _path_kernels(P: Side, Q: Side, i: Ints, j: Ints, how: How, paths: PathsOf, 
     count, length = len(i), left.shape[-1]
     codes = left * Q.regimes + right if paired else left[:, :, None] * Q.regimes + right[:, None]
     shape, size = codes.shape[:-1], P.systems.C.shape[1] * length
-    if isinstance(how, Expected) and how.lam == 0.0:
+    if isinstance(how, Expected) and how.finite == 0.0:
         return np.zeros(shape)
     both = P.regimes * Q.regimes
     codes = codes.reshape(count, -1, length) + both * np.arange(count)[:, None, None]
@@ -261,10 +281,11 @@ def _all_paths(model: SwitchingLDS, length: int) -> Ints:
 
 
 @lru_cache(maxsize=KEPT)
-def _drawn(model: SwitchingLDS, length: int) -> Ints:
-    """Return paths (N, L), a function of the model alone, read-only."""
-    rng = np.random.default_rng(int(model.digest[:16], 16))
-    paths = draw_paths(model.start, model.transitions, N_PATHS, length, rng)
+def _drawn(model: SwitchingLDS, length: int, n: int, seed: int) -> Ints:
+    """Return n paths (n, L), a function of the model and the seed alone, read-only."""
+    key = int(model.digest[:16], 16)
+    rng = np.random.default_rng([key, seed] if seed else key)
+    paths = draw_paths(model.start, model.transitions, n, length, rng)
     paths.flags.writeable = False
     return paths
 

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_consistent_length
 
 from genkern.data.objects import Packed
 from genkern.data.store import Store
 from genkern.data.transformer import Transformer
-from genkern.features.class_models import are_given, fit_class_models, fit_models, fits_classes
+from genkern.features.class_models import (
+    are_given,
+    check_estimator_of_models,
+    check_labels,
+    fit_class_models,
+    fit_model,
+    fit_models,
+    fits_classes,
+)
+from genkern.models.base import Model
 from genkern.models.class_mixture import ClassMixture, refuse_impossible
 from genkern.validation import Floats, check_number
 
@@ -33,13 +44,17 @@ class Embedding(Transformer):
 
 
 class ModelEmbedding(Embedding):
-    """Features of objects under a model, which is an ``estimator``'s, fitted to all objects, or given in its place."""
+    """Features of objects under a model, given or fitted by an ``estimator``: to all objects, or to those of one class.
+
+    A class that has the parameter ``fit_on`` takes a label for the latter.
+    """
 
     _refuses_y = False  # unless there is no model per class, as ``fit_models`` knows
     estimator: Any
     per_class: bool
     priors: Any = None
     store: Store | None = None
+    fit_on: Any = None
     model_: Any
 
     def _check_options(self) -> None:
@@ -51,7 +66,12 @@ class ModelEmbedding(Embedding):
 
     def _fit_model(self, X: Any, y: Any) -> tuple[Any, Packed]:
         """Return the model, and the objects, encoded for it."""
-        return fit_models(self.estimator, X, y, self.per_class, type(self).__name__, self.priors, self.store)
+        who = type(self).__name__
+        if self.fit_on is None:
+            return fit_models(self.estimator, X, y, self.per_class, who, self.priors, self.store)
+        if self.per_class:
+            raise ValueError(f"{who}: fit_on={self.fit_on!r} is for one model, per_class=True for one of each class.")
+        return fit_one_class(self.estimator, X, y, self.fit_on, self.store, who)
 
     def _fit(self, X: Any, y: Any) -> None:
         self._check_options()
@@ -62,7 +82,22 @@ class ModelEmbedding(Embedding):
         return self.model_.pack(X)
 
     def _needs_labels(self) -> bool:
-        return bool(self.per_class) or fits_classes(self.estimator)
+        return bool(self.per_class) or self.fit_on is not None or fits_classes(self.estimator)
+
+
+def fit_one_class(estimator: Any, X: Any, y: Any, label: Any, store: Store | None, who: str) -> tuple[Any, Packed]:
+    """Return a model fitted to the objects of one class, and all objects, whose alphabet it has, encoded for it."""
+    if isinstance(estimator, Model | Mapping):
+        raise ValueError(f"{who}: fit_on={label!r} is for an estimator: a model that is given is not fitted.")
+    labels = check_labels(y, who)
+    packed = check_estimator_of_models(estimator, who).pack(X)
+    check_consistent_length(X, labels)
+    members = np.flatnonzero(labels == label)
+    if not len(members):
+        known = ", ".join(map(repr, np.unique(labels).tolist()))
+        raise ValueError(f"{who}: fit_on must be a label of y, one of {known}. Got {label!r}.")
+    model = fit_model(estimator, packed.take(members), store, who)
+    return model, model.pack(packed)
 
 
 class ClassEmbedding(ModelEmbedding):

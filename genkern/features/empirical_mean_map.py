@@ -60,6 +60,9 @@ class EmpiricalMeanMap(Embedding):
     unknown : {"missing", "error"}, optional
         Symbols outside the alphabet are treated as missing, with one warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
+    kernel : {"gaussian", "laplace"}, default="gaussian"
+        The kernel between words or windows; Laplace's is :math:`\exp(-\lambda \|u_s - v_t\|_1)`, which is
+        :math:`\exp(-2 \lambda\, \mathrm{Ham})` for symbols, as one-hot vectors.
 
     Attributes
     ----------
@@ -108,6 +111,7 @@ class EmpiricalMeanMap(Embedding):
         random_state: int = 0,
         n_jobs: int | None = None,
         unknown: str | None = None,
+        kernel: str = "gaussian",
     ):
         self.order = order
         self.lam = lam
@@ -117,14 +121,16 @@ class EmpiricalMeanMap(Embedding):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.unknown = unknown
+        self.kernel = kernel
 
     def _fit(self, X: Any, y: Any) -> None:
         who = "EmpiricalMeanMap"
         k = check_int(self.order, "order", who) + 1
         check_option(self.method, METHODS, "method", who)
+        laplace = check_option(self.kernel, ("gaussian", "laplace"), "kernel", who) == "laplace"
         packed = check_objects(X, alphabet=self.alphabet, who=who, unknown=self.unknown)
         lam = check_number(self.lam, "lam", who, infinite=packed.alphabet is not None)
-        self.alphabet_, self._size, self._sharpness = packed.alphabet, k, lam
+        self.alphabet_, self._size, self._sharpness = packed.alphabet, k, 2.0 * lam if laplace else lam
         if packed.alphabet is not None:
             self.method_ = self._exact_method(packed.alphabet.size, k)
             return
@@ -134,7 +140,7 @@ class EmpiricalMeanMap(Embedding):
         width = check_int(self.n_components, "n_components", who, 1)
         seed = check_int(self.random_state, "random_state", who)
         self._n_channels = packed.values.shape[1]
-        self._waves = draw_waves(k * self._n_channels, lam, width, seed)
+        self._waves = draw_waves(k * self._n_channels, lam, width, seed, laplace)
         self.method_ = "fourier"
 
     def _encode(self, X: Any) -> Packed:

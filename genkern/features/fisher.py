@@ -90,6 +90,8 @@ class FisherScore(ModelEmbedding):
     store : Store, optional
         Memo of fitted models, shared by all clones: models are fitted once to the same objects with the same settings,
         however many other settings a grid has.
+    fit_on : label, optional
+        Fit the one model to the objects of this class only, which needs y.
 
     Attributes
     ----------
@@ -154,6 +156,7 @@ class FisherScore(ModelEmbedding):
         priors: Any = None,
         mapping: str = "whitened",
         store: Store | None = None,
+        fit_on: Any = None,
     ):
         self.estimator = estimator
         self.information = information
@@ -166,6 +169,7 @@ class FisherScore(ModelEmbedding):
         self.priors = priors
         self.mapping = mapping
         self.store = store
+        self.fit_on = fit_on
 
     def _learn(self, packed: Packed) -> None:
         self._layout = layout_of(self.model_, self.blocks, self.coordinates)

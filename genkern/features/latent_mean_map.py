@@ -63,6 +63,8 @@ class LatentMeanMap(StateEmbedding):
     store : Store, optional
         Memo of fitted models, shared by all clones: models are fitted once to the same objects with the same settings,
         however many other settings a grid has.
+    fit_on : label, optional
+        Fit the one model to the objects of this class only, which needs y, as the paper does.
 
     Attributes
     ----------
@@ -114,6 +116,7 @@ class LatentMeanMap(StateEmbedding):
         per_class: bool = False,
         n_jobs: int | None = None,
         store: Store | None = None,
+        fit_on: Any = None,
     ):
         self.estimator = estimator
         self.lam_x = lam_x
@@ -125,6 +128,7 @@ class LatentMeanMap(StateEmbedding):
         self.per_class = per_class
         self.n_jobs = n_jobs
         self.store = store
+        self.fit_on = fit_on
 
     def _check_options(self) -> None:
         super()._check_options()

@@ -65,6 +65,8 @@ class Marginalized(StateEmbedding):
     store : Store, optional
         Memo of fitted models, shared by all clones: models are fitted once to the same objects with the same settings,
         however many other settings a grid has.
+    fit_on : label, optional
+        Fit the one model to the objects of this class only, which needs y.
 
     Attributes
     ----------
@@ -107,6 +109,7 @@ class Marginalized(StateEmbedding):
         random_state: int = 0,
         n_jobs: int | None = None,
         store: Store | None = None,
+        fit_on: Any = None,
     ):
         self.estimator = estimator
         self.order = order
@@ -120,6 +123,7 @@ class Marginalized(StateEmbedding):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.store = store
+        self.fit_on = fit_on
 
     def _check_options(self) -> None:
         super()._check_options()

@@ -9,6 +9,7 @@ from scipy.sparse import issparse
 
 from genkern.data.objects import Packed
 from genkern.data.transformer import Transformer
+from genkern.features.base import fit_one_class
 from genkern.features.class_models import fit_models
 from genkern.features.marginalized_points import refuse_missing, refuse_windows
 from genkern.features.states import dense, state_counts
@@ -34,6 +35,8 @@ class Posteriors(Transformer):
         (chains concatenated), a periodic chain (phases).
     n_jobs : int, optional
         Threads, over batches of objects.
+    fit_on : label, optional
+        Fit the model to the objects of this class only, which needs y, as the paper does.
 
     Attributes
     ----------
@@ -63,12 +66,16 @@ class Posteriors(Transformer):
 
     _inputs: ClassVar[dict[str, bool]] = {"allow_nan": False}
 
-    def __init__(self, estimator: Any, n_jobs: int | None = None):
+    def __init__(self, estimator: Any, n_jobs: int | None = None, fit_on: Any = None):
         self.estimator = estimator
         self.n_jobs = n_jobs
+        self.fit_on = fit_on
 
     def _fit(self, X: Any, y: Any) -> None:
-        model, packed = fit_models(self.estimator, X, None, False, "Posteriors")
+        if self.fit_on is None:
+            model, packed = fit_models(self.estimator, X, None, False, "Posteriors")
+        else:
+            model, packed = fit_one_class(self.estimator, X, y, self.fit_on, None, "Posteriors")
         state_counts(model, "Posteriors")
         if packed.alphabet is not None:
             refuse_windows(model, packed, "Posteriors")
@@ -78,6 +85,9 @@ class Posteriors(Transformer):
 
     def _encode(self, X: Any) -> Any:
         return self.model_.pack(X)
+
+    def _needs_labels(self) -> bool:
+        return self.fit_on is not None
 
     def _transform(self, packed: Packed) -> list[Posterior]:
         states = sum(state_counts(self.model_, "Posteriors"))

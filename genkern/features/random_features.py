@@ -8,15 +8,17 @@ from scipy.special import gammaln, xlogy
 from genkern.validation import Floats
 
 
-def draw_waves(n_dims: int, lam: float, n_features: int, seed: int) -> tuple[Floats, Floats]:
+def draw_waves(n_dims: int, lam: float, n_features: int, seed: int, laplace: bool = False) -> tuple[Floats, Floats]:
     r"""Return random frequencies (n_dims, n_features), :math:`\omega \sim N(0, \lambda I)`, and phases (n_features,).
 
     Neighbouring features are the cosine and the sine of one frequency, whose products depend on differences of points
     only and vary less than those of cosines with random phases (Sutherland & Schneider 2015, On the error of random
-    Fourier features); the last of an odd number has a random phase.
+    Fourier features); the last of an odd number has a random phase. Those of the Laplace kernel
+    :math:`e^{-\lambda |x - x'|_1}` have Cauchy distributions of scale :math:`\lambda`.
     """
     rng = np.random.default_rng(seed)
-    drawn = np.sqrt(lam) * rng.standard_normal((n_dims, (n_features + 1) // 2))
+    shape = (n_dims, (n_features + 1) // 2)
+    drawn = lam * rng.standard_cauchy(shape) if laplace else np.sqrt(lam) * rng.standard_normal(shape)
     phases = np.resize([0.0, -0.5 * np.pi], n_features)
     if n_features % 2:
         phases[-1] = rng.uniform(0.0, 2.0 * np.pi)

@@ -8,7 +8,7 @@ from genkern.kernels.latent import LatentMean
 from genkern.kernels.models import MeanMap, ProbabilityProduct
 from genkern.kernels.sets import SetBhattacharyya
 from genkern.kernels.transforms import ExponentialKernel, Normalized
-from genkern.kernels.vectors import RBF, Linear, Polynomial
+from genkern.kernels.vectors import RBF, Laplace, Linear, Polynomial
 from genkern.kernels.views import On
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Hellinger",
     "IntegerPower",
     "Kernel",
+    "Laplace",
     "LatentMean",
     "Linear",
     "MeanMap",

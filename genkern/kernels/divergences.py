@@ -15,7 +15,7 @@ from genkern.affinities import How, Jeffreys, Power
 from genkern.affinities.categorical import check_alphabets
 from genkern.affinities.collection import Collection
 from genkern.kernels.cosines import capped, place_of
-from genkern.kernels.latex import ATOM, PRODUCT, observed, over, times
+from genkern.kernels.latex import ATOM, PRODUCT, number, observed, over, times
 from genkern.kernels.models import ModelKernel
 from genkern.models.base import Model
 from genkern.validation import Floats, check_number, check_option
@@ -92,7 +92,7 @@ class Hellinger(ModelKernel):
 class SymmetricKL(ModelKernel):
     r"""The exponentiated symmetric Kullback-Leibler divergence between models.
 
-    .. math:: k(p, q) = \exp(-a\, [KL(p, q) + KL(q, p)])
+    .. math:: k(p, q) = \exp(-a\, [KL(p, q) + KL(q, p)] + b)
 
     **Not positive semi-definite** in general: a warning says so when it is used. Zero for models with different
     supports.
@@ -103,6 +103,8 @@ class SymmetricKL(ModelKernel):
         Sharpness, positive.
     length : int, optional
         Number of observations; independent ones multiply the divergence.
+    b : float, default=0.0
+        Added to the exponent: a factor :math:`e^b` of all values.
 
     Notes
     -----
@@ -127,26 +129,32 @@ class SymmetricKL(ModelKernel):
     method = "exact"
     _positive = ("a",)
 
-    def __init__(self, a: float = 1.0, length: int | None = None):
+    def __init__(self, a: float = 1.0, length: int | None = None, b: float = 0.0):
         self.a = a
         self.length = length
+        self.b = b
 
     def _how(self) -> How:
         return Jeffreys(self.a)
 
+    def _shift(self) -> float:
+        return check_number(self.b, "b", "SymmetricKL", minimum=-math.inf)
+
     def _logs(self, X: Collection, Y: Collection | None) -> Floats:
+        shift = self._shift()
         _warn(self, "Hellinger(t)")
-        return super()._logs(X, Y)
+        return super()._logs(X, Y) + shift
 
     def _logs_diag(self, X: Collection) -> Floats:
-        return np.zeros(len(X))
+        return np.full(len(X), self._shift())
 
     def _written(self, left: int, right: int, view: str = "") -> str:
         if left == right:
-            return "1"
+            return rf"\exp({number(self.b)})" if self.b else "1"
         p, q = self._arguments(left, right, view)
         draws = 1 if self.length is None else self.length  # of independent ones
-        return rf"\exp(-{times(self.a * draws)}[KL({p}, {q}) + KL({q}, {p})])"
+        shift = f" {'-' if self.b < 0.0 else '+'} {number(abs(self.b))}" if self.b else ""
+        return rf"\exp(-{times(self.a * draws)}[KL({p}, {q}) + KL({q}, {p})]{shift})"
 
 
 class Diffusion(ModelKernel):

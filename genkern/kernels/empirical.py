@@ -15,6 +15,7 @@ from genkern.kernels.latex import times
 from genkern.validation import Floats, check_int, check_number, check_option
 
 METHODS = ("auto", "dense", "direct")
+BETWEEN = ("gaussian", "laplace")  # kernels between windows
 FINITE = float(np.finfo(np.float64).max)  # distances that overflow give similarity zero
 LARGEST = 1 << 26  # numbers in the tensors of all objects of a block of the matrix
 
@@ -36,9 +37,10 @@ class EmpiricalMean(Kernel):
     .. math:: k(x, y) = \operatorname{mean}_{s,t}\, \exp(-\lambda\, \mathrm{Ham}(u_s, v_t))
               \quad\text{or}\quad \operatorname{mean}_{s,t}\, \exp(-\tfrac\lambda2 \|u_s - v_t\|^2)
 
-    over all words :math:`u_s = x_s \dots x_{s+K-1}` of x and :math:`v_t` of y, of K = ``order`` + 1 symbols, of which
-    Ham counts the positions that differ; or over all windows of K consecutive observations of series, stacked. With
-    order 0 the order of observations does not matter, and objects are bags of symbols or of points.
+    (of the Laplace kernel, :math:`\exp(-\lambda \|u_s - v_t\|_1)`) over all words :math:`u_s = x_s \dots x_{s+K-1}` of
+    x and :math:`v_t` of y, of K = ``order`` + 1 symbols, of which Ham counts the positions that differ; or over all
+    windows of K consecutive observations of series, stacked. With order 0 the order of observations does not matter,
+    and objects are bags of symbols or of points.
 
     Parameters
     ----------
@@ -52,6 +54,9 @@ class EmpiricalMean(Kernel):
     method : {"auto", "dense", "direct"}, default="auto"
         Whether objects of m symbols are compared by their tensors of :math:`m^K` word frequencies or word by word, in
         O(L L' K). "auto" takes the cheaper one that is not too large. Both are exact. Numbers are compared directly.
+    kernel : {"gaussian", "laplace"}, default="gaussian"
+        The kernel between words or windows. Symbols are one-hot vectors, so that with Laplace's the exponent is
+        :math:`-2 \lambda\, \mathrm{Ham}`.
 
     Notes
     -----
@@ -79,11 +84,19 @@ class EmpiricalMean(Kernel):
 
     _positive = ("lam",)
 
-    def __init__(self, order: int = 1, lam: float = 1.0, alphabet: Any = None, method: str = "auto"):
+    def __init__(
+        self,
+        order: int = 1,
+        lam: float = 1.0,
+        alphabet: Any = None,
+        method: str = "auto",
+        kernel: str = "gaussian",
+    ):
         self.order = order
         self.lam = lam
         self.alphabet = alphabet
         self.method = method
+        self.kernel = kernel
 
     def prepare(self, X: Any) -> Sequences:
         """Return packed objects."""
@@ -97,10 +110,12 @@ class EmpiricalMean(Kernel):
     def _values(self, X: Sequences, Y: Sequences | None) -> Floats:
         k = check_int(self.order, "order", "EmpiricalMean") + 1
         check_option(self.method, METHODS, "method", "EmpiricalMean")
+        check_option(self.kernel, BETWEEN, "kernel", "EmpiricalMean")
         x, y = X.packed, None if Y is None else Y.packed
         if x.alphabet is None or (y is not None and y.alphabet is None):
             return self._compare_numbers(x, y, k)
         lam = check_number(self.lam, "lam", "EmpiricalMean", infinite=True)
+        lam *= 2.0 if self.kernel == "laplace" else 1.0  # one-hot vectors are at distance two
         alphabet, y = _common(x, y)
         m, members = alphabet.size, alphabet.sparse_members
         if self._takes_tensors(x, x if y is None else y, m, k):
@@ -130,6 +145,8 @@ class EmpiricalMean(Kernel):
     def _written(self, left: int, right: int, view: str = "") -> str:
         x, y = self._arguments(left, right, view)
         like = rf"\exp(-{times(self.lam)}d_{{{self.order + 1}}}({x}_s, {y}_t))"
+        if self.kernel == "laplace":
+            like = rf"\exp(-{times(self.lam)}\|{x}_{{s..s+{self.order}}} - {y}_{{t..t+{self.order}}}\|_1)"
         return rf"\operatorname{{mean}}_{{s,t}} \left[{like}\right]"
 
     def _compare_numbers(self, x: Packed, y: Packed | None, k: int) -> Floats:
@@ -143,7 +160,8 @@ class EmpiricalMean(Kernel):
             )
         if self.method == "dense":
             raise ValueError("EmpiricalMean: method='dense' is for symbols. Got numbers; use method='auto'.")
-        return point_means(x[:2], None if y is None else y[:2], k, check_number(self.lam, "lam", "EmpiricalMean"))
+        lam = check_number(self.lam, "lam", "EmpiricalMean")
+        return point_means(x[:2], None if y is None else y[:2], k, lam, self.kernel == "laplace")
 
     def _takes_tensors(self, x: Packed, y: Packed, m: int, k: int) -> bool:
         """Return whether to compare by tensors: a product of two, against a comparison of all words."""

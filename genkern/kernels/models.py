@@ -6,11 +6,13 @@ import itertools
 from abc import abstractmethod
 from typing import Any
 
-from genkern.affinities import Expected, How, Power, affinity
+from genkern.affinities import Expected, ExpectedLaplace, How, Power, affinity
 from genkern.affinities.collection import Collection, as_collection
 from genkern.kernels.base import BOTH, Kernel
 from genkern.kernels.latex import INTEGRAL, observed, power, times
-from genkern.validation import Floats
+from genkern.validation import Floats, check_option
+
+BETWEEN: dict[str, type[Expected] | type[ExpectedLaplace]] = {"gaussian": Expected, "laplace": ExpectedLaplace}
 
 
 class ModelKernel(Kernel):
@@ -67,6 +69,11 @@ class ProbabilityProduct(ModelKernel):
         Number of observations, symbols or points; sequence models need it. See ``affinity``.
     method : str, default="exact"
         The kind of formula; ``affinity.table()`` lists them.
+    n_draws : int, optional
+        How many paths methods that draw hidden paths ("all-pairs" and "paired" of ``SwitchingLDS``) draw from each
+        model, 32 by default.
+    seed : int, default=0
+        Seed of these draws.
 
     Notes
     -----
@@ -88,13 +95,22 @@ class ProbabilityProduct(ModelKernel):
 
     _positive = ("rho",)
 
-    def __init__(self, rho: float = 1.0, length: int | None = None, method: str = "exact"):
+    def __init__(
+        self,
+        rho: float = 1.0,
+        length: int | None = None,
+        method: str = "exact",
+        n_draws: int | None = None,
+        seed: int = 0,
+    ):
         self.rho = rho
         self.length = length
         self.method = method
+        self.n_draws = n_draws
+        self.seed = seed
 
     def _how(self) -> Power:
-        return Power(self.rho)
+        return Power(self.rho, self.n_draws, self.seed)
 
     @property
     def _level(self) -> int:
@@ -110,15 +126,26 @@ class MeanMap(ModelKernel):
 
     .. math:: k(p, q) = E\, \exp(-\tfrac{\lambda}{2} \|X - Y\|^2), \quad X \sim p,\ Y \sim q
 
+    or, of the Laplace kernel, :math:`E\, \exp(-\lambda \|X - Y\|_1)`.
+
     Parameters
     ----------
     lam : float, default=1.0
         Sharpness, not negative; symbols are one-hot vectors. Towards infinity it becomes the probability product
-        kernel with rho = 1, up to a factor.
+        kernel with rho = 1, up to a factor. For symbols it may be infinite: that kernel itself.
     length : int, optional
         Number of observations, symbols or points; sequence models need it. See ``affinity``.
     method : str, default="exact"
         The kind of formula; ``affinity.table()`` lists them.
+    kernel : {"gaussian", "laplace"}, default="gaussian"
+        The kernel between observations. That of Laplace has closed forms for symbols, zeros and ones, ``Exponential``,
+        ``Gaussian`` with diagonal covariances, and structures over these; others are compared by draws, as
+        ``Sampled(model, n)``.
+    n_draws : int, optional
+        How many paths methods that draw hidden paths ("all-pairs" and "paired" of ``SwitchingLDS``) draw from each
+        model, 32 by default.
+    seed : int, default=0
+        Seed of these draws.
 
     References
     ----------
@@ -134,15 +161,30 @@ class MeanMap(ModelKernel):
 
     _positive = ("lam",)
 
-    def __init__(self, lam: float = 1.0, length: int | None = None, method: str = "exact"):
+    def __init__(
+        self,
+        lam: float = 1.0,
+        length: int | None = None,
+        method: str = "exact",
+        kernel: str = "gaussian",
+        n_draws: int | None = None,
+        seed: int = 0,
+    ):
         self.lam = lam
         self.length = length
         self.method = method
+        self.kernel = kernel
+        self.n_draws = n_draws
+        self.seed = seed
 
-    def _how(self) -> Expected:
-        return Expected(self.lam)
+    def _how(self) -> Expected | ExpectedLaplace:
+        check_option(self.kernel, tuple(BETWEEN), "kernel", "MeanMap")
+        return BETWEEN[self.kernel](self.lam, self.n_draws, self.seed)
 
     def _written(self, left: int, right: int, view: str = "") -> str:
         p, q = self._arguments(left, right, view)
         x, y = observed("X", self.length), observed("Y", self.length)
-        return rf"E_{{{x} \sim {p},\, {y} \sim {q}}} \left[\exp(-{times(0.5 * self.lam)}\|{x} - {y}\|^2)\right]"
+        gap = rf"{times(0.5 * self.lam)}\|{x} - {y}\|^2"
+        if self.kernel == "laplace":
+            gap = rf"{times(self.lam)}\|{x} - {y}\|_1"
+        return rf"E_{{{x} \sim {p},\, {y} \sim {q}}} \left[\exp(-{gap})\right]"

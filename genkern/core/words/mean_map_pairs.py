@@ -22,10 +22,17 @@ from numpy.typing import NDArray
 from genkern.core.arrays.products import mirror
 from genkern.core.jit import jit, kernel
 from genkern.core.simd.exponential import exp
-from genkern.core.simd.vectors import W, broadcast, load, multiply_add, store, zero
+from genkern.core.simd.vectors import W, broadcast, load, maximum, multiply_add, store, zero
 
 Floats = NDArray[np.float64]
 Ints = NDArray[Any]
+
+
+class Nearness(NamedTuple):
+    """How windows are compared: by the sum of squares of scaled differences, or of their absolute values."""
+
+    scale: float
+    absolute: bool
 
 
 class Words(NamedTuple):
@@ -51,12 +58,18 @@ def word_means(x: tuple[Ints, Ints], y: tuple[Ints, Ints] | None, k: int, simila
     return _divided(sums, x[1], others[1], k, y is None)
 
 
-def point_means(x: tuple[Floats, Ints], y: tuple[Floats, Ints] | None, k: int, lam: float) -> Floats:
-    """Return values (n, n') between series: rows (N, d) and offsets of x and y; None for x with itself."""
+def point_means(
+    x: tuple[Floats, Ints], y: tuple[Floats, Ints] | None, k: int, lam: float, absolute: bool = False
+) -> Floats:
+    """Return values (n, n') between series: rows (N, d) and offsets of x and y; None for x with itself.
+
+    With ``absolute``, of the Laplace kernel, whose exponent is -λ times the sum of absolute differences.
+    """
     others = x if y is None else y
     sums = np.zeros((len(x[1]) - 1, len(others[1]) - 1))
     with np.errstate(over="ignore"):  # squares that overflow are those of points that are similar to nothing
-        _sum_points(*x, *others, k, float(np.sqrt(0.5 * lam)), y is None, sums)
+        nearness = Nearness(lam if absolute else float(np.sqrt(0.5 * lam)), absolute)
+        _sum_points(*x, *others, k, nearness, y is None, sums)
     return _divided(sums, x[1], others[1], k, y is None)
 
 
@@ -115,7 +128,7 @@ def _add_word(rows, offsets, weight, count, total):
 
 
 @jit
-def _sum_points(points, ends, others, offsets, k, scale, half, sums):
+def _sum_points(points, ends, others, offsets, k, nearness, half, sums):
     """Set sums (n, n') over all pairs of windows, with ``half`` on and above the diagonal only."""
     d = points.shape[1]
     width = (np.diff(offsets).max() + W - 1) // W * W + k
@@ -130,7 +143,10 @@ def _sum_points(points, ends, others, offsets, k, scale, half, sums):
         for i in range(j + 1 if half else len(sums)):
             total[:] = 0.0
             for s in range(ends[i], ends[i + 1] - k + 1):
-                _add_window(points[s : s + k], columns, scale, count, total)
+                if nearness.absolute:
+                    _add_absolute(points[s : s + k], columns, nearness.scale, count, total)
+                else:
+                    _add_window(points[s : s + k], columns, nearness.scale, count, total)
             sums[i, j] = total[:count].sum()
 
 
@@ -145,3 +161,16 @@ def _add_window(window, columns, scale, count, total):
                 gap = broadcast(scale) * (broadcast(window[a, c]) - load(columns, c * columns.shape[1] + t + a))
                 square = multiply_add(gap, gap, square)
         store(total, t, load(total, t) + exp(zero() - square))
+
+
+@kernel
+def _add_absolute(window, columns, scale, count, total):
+    """Add to total (count,) the similarity of a window (k, d), by absolute differences, to all of a sequence."""
+    k, d = window.shape
+    for t in range(0, count, W):
+        apart = zero()
+        for a in range(k):
+            for c in range(d):
+                gap = broadcast(scale) * (broadcast(window[a, c]) - load(columns, c * columns.shape[1] + t + a))
+                apart = apart + maximum(gap, zero() - gap)
+        store(total, t, load(total, t) + exp(zero() - apart))

@@ -64,11 +64,11 @@ class NegativeBinomial(FieldLeaf):
     def log_density(self, points: NDArray[Any]) -> Floats:
         """Return log probabilities (N,) + batch; missing coordinates do not count."""
         x = points.reshape((len(points), *([1] * len(self.shape)), -1))
-        return _log_mass(x, self.size, self.prob)
+        return log_mass(x, self.size, self.prob)
 
     def own_log_density(self, packed: Packed) -> Floats:
         """Return (N, n): points of object i under members [i, :]."""
-        return _log_mass(packed.values[:, None], self.size[packed.owners], self.prob[packed.owners])
+        return log_mass(packed.values[:, None], self.size[packed.owners], self.prob[packed.owners])
 
     def weigh(self, packed: Packed, weights: Floats, totals: bool) -> dict[str, Floats]:
         """Return sums (G, n, d) of ``x``, of ``digamma`` of x + size minus that of size, and of one (``weight``)."""
@@ -102,7 +102,7 @@ def no_count(points: Floats) -> NDArray[np.bool_]:
     return (points < 0) | (points != np.floor(points)) & ~np.isnan(points)
 
 
-def _log_mass(x: Floats, size: Floats, prob: Floats) -> Floats:
+def log_mass(x: Floats, size: Floats, prob: Floats) -> Floats:
     r"""Return log probabilities, summed over the last axis.
 
     With N = x + r and Stirling's formula for the three Gamma functions, :math:`\delta` being its error,

@@ -79,6 +79,11 @@ class StudentT(Leaf):
         """The batch of the stack."""
         return self.mean.shape[:-1]
 
+    @property
+    def n_features(self) -> int:
+        """Number d of dimensions."""
+        return self.mean.shape[-1]
+
     def _normal(self) -> Gaussian:
         """Return the Gaussian with these means and scales, whose coordinates they share."""
         return Gaussian._restore(self.mean, self.scale)

@@ -68,9 +68,10 @@ class HMMEstimator(EMEstimator):
     init : {"auto", "random", "segmental", "kmeans", "viterbi", "gmm"} or HMM, default="auto"
         First guess. "segmental" cuts every sequence into n equal parts, "kmeans" clusters vectors, "random" assigns at
         random. "viterbi" alternates, from random emissions (left-right: from equal parts), best paths and models fitted
-        to them; "gmm" takes the components of a Gaussian mixture as states. "auto" is segmental for left-right models,
-        kmeans for vectors and random for symbols. An HMM also determines the number of states, the emissions and the
-        ending; other parameters must agree; in ``fit_each`` there may be one for each sequence, as a list or a stack.
+        to them; as its first transitions are equal, m symbols occupy at most m states. "gmm" takes the components of a
+        Gaussian mixture as states. "auto" is segmental for left-right models, kmeans for vectors and random for
+        symbols. An HMM also determines the number of states, the emissions and the ending; other parameters must agree;
+        in ``fit_each`` there may be one for each sequence, as a list or a stack.
     structure : {"ergodic", "left-right"}, default="ergodic"
         Left-right models start in state 0 and stay or move to the next state.
     ending : {None, "stop", "end"}, default=None
