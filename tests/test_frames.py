@@ -8,20 +8,26 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.pipeline import FeatureUnion, make_pipeline
 
 from genkern import (
     RBF,
+    AlignedGram,
     BlockNormalizer,
     CentreSeries,
+    Channels,
     CharacteristicFeatures,
     CrossFit,
     EmpiricalMeanMap,
     FisherScore,
     FitEach,
     Gaussian,
+    GaussianEstimator,
     Gram,
     HMMEstimator,
+    LatentMean,
     LatentMeanMap,
     LogisticMap,
     LogMap,
@@ -31,6 +37,7 @@ from genkern import (
     ModelLogOdds,
     MultiScale,
     Nystrom,
+    PositionalSpectrum,
     Posteriors,
     PowerMap,
     ProbabilityProduct,
@@ -45,6 +52,7 @@ from genkern import (
     Turns,
     UnitTrace,
     Views,
+    Windows,
     recipes,
 )
 
@@ -72,6 +80,7 @@ FEATURES: dict[str, tuple[Any, Any]] = {
     "CharacteristicFeatures": (CharacteristicFeatures(random_state=0), MODELS),
     "ProposalFeatures": (ProposalFeatures(), MODELS),
     "Gram": (Gram(RBF(0.5)), TABLE),
+    "AlignedGram": (AlignedGram(RBF(0.5)), TABLE),
     "Gram of models": (Gram(ProbabilityProduct(0.5)), MODELS),
     "Nystrom": (Nystrom(RBF(0.5), n_landmarks=3), TABLE),
     "LogOddsWeights": (LogOddsWeights(), TABLE),
@@ -90,6 +99,8 @@ LISTS: dict[str, tuple[Any, Any]] = {
     "FitEach": (FitEach(CHAINS), WORDS),
     "Posteriors": (Posteriors(HMMS), WORDS),
     "Views": (Views([("words", Spectrum(2))]), WORDS),
+    "Channels": (Channels({"a": 0.0, "b": 1.0}), WORDS),
+    "Windows": (Windows((1, 3)), SERIES),
 }
 
 
@@ -129,7 +140,44 @@ def test_lists_stay_lists(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
-@pytest.mark.parametrize("transformer", [Spectrum(2, sparse=True), RegionSpectrum((1, 2))], ids=repr)
+@pytest.mark.parametrize(
+    "transformer", [Spectrum(2, sparse=True), RegionSpectrum((1, 2)), PositionalSpectrum((1, 2))], ids=repr
+)
 def test_sparse_features_name_the_remedy(transformer: Any, kind: str) -> None:
     with pytest.raises(ValueError, match=r"sparse.*dense"):
         clone(transformer).set_output(transform=kind).fit_transform(WORDS)
+
+
+BRANCHES: dict[str, tuple[Any, Any]] = {
+    "CentreSeries": (make_pipeline(CentreSeries(), EmpiricalMeanMap()), SERIES),
+    "ScaleSeries": (make_pipeline(ScaleSeries(), EmpiricalMeanMap()), SERIES),
+    "Turns": (make_pipeline(Turns(), EmpiricalMeanMap()), SERIES),
+    "Windows": (make_pipeline(Windows((1, 3)), EmpiricalMeanMap()), SERIES),
+    "FitEach": (make_pipeline(FitEach(HMMEstimator(1)), Gram(ProbabilityProduct(0.5, length=3))), WORDS),
+    "Posteriors": (make_pipeline(Posteriors(HMMS), Gram(LatentMean())), WORDS),
+    "Nystrom": (make_pipeline(FitEach(HMMEstimator(1)), Nystrom(ProbabilityProduct(0.5, length=3), 3)), WORDS),
+    "CharacteristicFeatures": (
+        make_pipeline(FitEach(GaussianEstimator(min_covar=0.1)), CharacteristicFeatures(random_state=0)),
+        SERIES,
+    ),
+    "ProposalFeatures": (make_pipeline(FitEach(GaussianEstimator(min_covar=0.1)), ProposalFeatures()), SERIES),
+    "Recode": (make_pipeline(Recode({"a": "x", "b": "y"}), FisherScore(CHAINS)), WORDS),
+    "Channels": (make_pipeline(Channels({"a": 0.0, "b": 1.0}), EmpiricalMeanMap()), WORDS),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+@pytest.mark.parametrize("name", BRANCHES)
+def test_unions_of_lists_do_not_misalign_under_a_global_setting(name: str, kind: str) -> None:
+    branch, X = BRANCHES[name]
+    union = FeatureUnion([("listed", branch), ("plain", FisherScore(HMMS))])
+    given = pd.Series(X, index=INDEX)
+    plain = clone(union).fit_transform(given)
+    with config_context(transform_output=kind):
+        fitted = clone(union)
+        for frame in (fitted.fit_transform(given), fitted.transform(given)):
+            assert frame.shape == plain.shape
+            np.testing.assert_allclose(frame.to_numpy(), plain, rtol=1e-10, atol=1e-12)
+            if kind == "pandas":
+                assert list(frame.index) == INDEX

@@ -72,6 +72,7 @@ def as_collection(models: Any, who: str) -> Collection:
     if isinstance(models, Value):
         stack = rebatch(models, (math.prod(models.shape),))
         return Collection([Group(stack, np.arange(len(stack)))], models.shape)
+    models = models.to_list() if hasattr(models, "to_list") else models  # a column
     if not isinstance(models, Sequence | np.ndarray) or isinstance(models, str):
         raise TypeError(
             f"{who}: expected a model, a stack or a list of models. Got {type(models).__name__}.{adapt_hint(models)}"

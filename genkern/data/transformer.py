@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
@@ -140,7 +141,7 @@ class Transformer(DescribedEstimator, TransformerMixin, BaseEstimator, ABC):
     def set_output(self, *, transform: str | None = None) -> Self:
         """Set whether features come as an array, or as a frame of pandas or polars with names; lists stay lists.
 
-        With "pandas", a list of series made of a pandas object is one of pandas too, with its index.
+        With "pandas", a list made of a pandas object is one of pandas too, with its index.
 
         Parameters
         ----------
@@ -151,16 +152,21 @@ class Transformer(DescribedEstimator, TransformerMixin, BaseEstimator, ABC):
         -------
         self
         """
-        if self._sklearn_auto_wrap_output_keys and hasattr(self, "get_feature_names_out"):
+        if self._makes_frames():
             super().set_output(transform=transform)
         elif transform is not None:
             self._sklearn_output_config = {"transform": transform}
         return self
 
+    def _makes_frames(self) -> bool:
+        """Say whether what it returns may become a frame: features with names, not series and not models."""
+        return bool(self._sklearn_auto_wrap_output_keys) and hasattr(self, "get_feature_names_out")
+
     def _indexed(self, made: Any, X: Any) -> Any:
-        """Return a list of series as one of pandas with the index of X, where frames are to have it."""
-        index, asked = getattr(X, "index", None), getattr(self, "_sklearn_output_config", {}).get("transform")
-        if self._sklearn_auto_wrap_output_keys or asked != "pandas" or index is None or callable(index):
+        """Return a list as one of pandas with the index of X, where frames are to have it, by whatever setting."""
+        index, own = getattr(X, "index", None), getattr(self, "_sklearn_output_config", {})
+        asked = own.get("transform", get_config()["transform_output"])
+        if self._makes_frames() or asked != "pandas" or index is None or callable(index) or not isinstance(made, list):
             return made
         from pandas import Series
 

@@ -55,7 +55,7 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, Transformer):
         if not isinstance(self.kernel, Kernel):
             raise TypeError(f"{type(self).__name__}: 'kernel' must be {self._wanted}. Got {self.kernel!r} instead.")
         if not self.kernel.vectors:
-            return X
+            return X.to_list() if hasattr(X, "to_list") else X  # a column of models
         refuse_models(X, type(self.kernel).__name__)
         formats = "csr" if self.kernel.accepts_sparse else False
         return validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse=formats)

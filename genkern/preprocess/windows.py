@@ -20,7 +20,7 @@ from genkern.validation import Floats, check_bool, check_int, made_once
 FLOOR = 0.1  # part of a channel's standard deviation that is added to that of a window
 
 
-class Windows(Transformer):
+class Windows(Transformer, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     r"""Describe the window around each position of a series by its mean and its slowest waves.
 
     .. math:: \bar x_t = \frac1w \sum_{|j| \le h} x_{t+j}, \qquad
