@@ -14,6 +14,7 @@ from sklearn import config_context
 from genkern import (
     HMM,
     RBF,
+    AutoClassifier,
     Dataset,
     FisherScore,
     Gaussian,
@@ -21,7 +22,10 @@ from genkern import (
     HMMEstimator,
     Linear,
     ProbabilityProduct,
+    diagnostics,
     evaluate,
+    explain,
+    explain_set,
     recipes,
 )
 from genkern.data.describe import as_html, as_text
@@ -176,3 +180,32 @@ def test_evaluations_are_tables() -> None:
     page = check(result)
     assert HOSTILE in page.text
     assert "20 objects, 2 classes, 2 folds" in page.text
+
+
+def test_explanations_choices_and_diagnostics_have_tables() -> None:
+    X, y = ["abab", "babab", "ababa", "baba", "aabb", "bbaab", "aabba", "abba"] * 2, ([HOSTILE] * 4 + ["b"] * 4) * 2
+    fitted = recipes.spectrum_svm(2).fit(X, y)
+    one, many = explain(fitted, "abba"), explain_set(fitted, X)
+    assert one.decision != 0.0
+    page = check(one).text
+    assert f"decision {one.decision:+.4f}" in page
+    for name, value in one.top(4):
+        assert f"{value:+.4f}" in page
+        assert name in page
+    page = Page(many._repr_html_()).text
+    for name, mean in many.by_block().items():
+        assert name in page
+        assert f"{mean.absolute:.4f}" in page
+    assert "<script" not in many._repr_html_()
+    auto = AutoClassifier(candidates=["plug_in", "spectrum_svm"], cv=2)
+    assert "plug_in" in check(auto).text
+    page = check(auto.fit(X, y)).text
+    for result in auto.results_:
+        assert result["name"] in page
+        assert f"{result['error']:.1%}" in page
+    found = diagnostics(np.diag([1.0, 2.0, -1e7]))
+    page = Page(found._repr_html_()).text
+    assert f"effective rank\n{found.effective_rank:.1f} of 3" in page
+    assert all(word in page.split() for finding in found.findings for word in finding.split())
+    assert found.findings
+    assert str(found) == repr(found)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn import get_config
 
 LINES, COLUMNS, WIDTH = 22, 8, 76  # of a description: lines, columns of an array, letters of a value
+CELL = "text-align:left;padding:0 0.75em 0 0"
 MOST = 72  # numbers of an array that are spelled within a line
 
 Rows = list[tuple[str, Any]]
@@ -80,13 +81,14 @@ def as_html(heading: str, rows: Rows) -> str:
     width = max((len(cells) for _, _, cells in lines), default=1)
     body = []
     for depth, name, cells in lines:
-        data = "".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in cells[:-1])
+        data = "".join(f'<td style="{CELL}">{escape(cell)}</td>' for cell in cells[:-1])
         span = width - len(cells) + 1
-        last = f'<td style="text-align:left" colspan="{span}">{escape(cells[-1])}</td>' if cells else ""
-        pad = f"text-align:left;vertical-align:top;padding-left:{0.5 + depth}em"
+        last = f'<td style="{CELL}" colspan="{span}">{escape(cells[-1])}</td>' if cells else ""
+        pad = f"text-align:left;vertical-align:top;padding:0 0.75em 0 {0.5 + depth}em"
         body.append(f'<tr><th scope="row" style="{pad}">{escape(name)}</th>{data}{last}</tr>')
     style = "color:currentColor;border-collapse:collapse"
-    caption = f'<caption style="text-align:left;color:currentColor;font-weight:bold">{escape(heading)}</caption>'
+    bold = "text-align:left;white-space:nowrap;color:currentColor;font-weight:bold"
+    caption = f'<caption style="{bold}">{escape(heading)}</caption>'
     return f'<table class="genkern" style="{style}">{caption}<tbody>{"".join(body)}</tbody></table>'
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from genkern.data.describe import Described, Rows
 from genkern.explanation.labels import Features, channels_of, grouped, made_by
 from genkern.explanation.linear import Linear, linear_of
 from genkern.explanation.steps import Seen, Traced, follow
@@ -18,7 +19,7 @@ from genkern.validation import Floats, check_int, one_warning_each
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation:
+class Explanation(Described):
     r"""The decision value of a linear classifier for one object, as sums over features and over positions.
 
     .. math:: f(x) = b + \sum_j c_j = b + r + \sum_t d_t
@@ -118,6 +119,20 @@ class Explanation:
             f"Explanation(label={self.label!r}, decision={self.decision:.4g}, {len(self.names)} features, "
             f"{places} positions)"
         )
+
+    def _heading(self) -> str:
+        return f"decision {self.decision:+.4f} for class {self.label!r}"
+
+    def _details(self) -> Rows:
+        shown = self.top(8)
+        others = self.contributions.sum() - sum(value for _, value in shown)
+        rows: Rows = [("features", [[f"{value:+.4f}", name] for name, value in shown])] if shown else []
+        if len(shown) < len(self.names):
+            rows.append((f"{len(self.names) - len(shown)} other features", f"{others:+.4f}"))
+        rows.append(("intercept", f"{self.intercept:+.4f}"))
+        if self.positions is not None:
+            rows += [("by position", f"{self.positions.sum():+.4f}"), ("of no position", f"{self.rest:+.4f}")]
+        return rows
 
     def __str__(self) -> str:
         shown = self.top(10)

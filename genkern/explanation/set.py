@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
+from genkern.data.describe import Described, Rows
 from genkern.explanation.explain import Explanation, explain, trace
 from genkern.explanation.labels import Features, grouped, membership
 from genkern.explanation.linear import Linear, linear_of
@@ -37,7 +38,7 @@ class Mean(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExplanationSet:
+class ExplanationSet(Described):
     r"""The decision values of a linear classifier for a set of objects, as sums over blocks and channels.
 
     Each object's decision is that of its class. An iteration yields the ``Explanation`` of each object, with positions,
@@ -159,26 +160,41 @@ class ExplanationSet:
             f"{len(self.by_block())} blocks, {channels or 'no'} channels)"
         )
 
+    def _heading(self) -> str:
+        return f"{len(self)} objects: mean contributions to the decision for their class, absolute and by class"
+
+    def _details(self) -> Rows:
+        tables = {"block": self.by_block(), "channel": self.by_channel() if self.channel_names else {}}
+        return [
+            (title, [*map(list, lines("", means, 7))])  # with the head, eight lines
+            for title, means in {**tables, "feature": dict(self.top(7))}.items()
+            if means
+        ]
+
     def __str__(self) -> str:
         parts = [table("block", self.by_block())]
         if self.channel_names:
             parts.append(table("channel", self.by_channel()))
         parts.append(table("feature", dict(self.top(10))))
-        head = f"{len(self)} objects: mean contributions to the decision for their class, absolute and by class"
-        return "\n\n".join([head, *parts])
+        return "\n\n".join([self._heading(), *parts])
 
 
-def table(title: str, means: dict[str, Mean], n: int = 12) -> str:
-    """Return the n largest means as a table: the name, the mean absolute contribution, those of at most six classes."""
-    rows = [(title, "absolute", *(str(label) for label in list(next(iter(means.values())).signed)[:6]))]
-    rows += [
+def lines(title: str, means: dict[str, Mean], n: int) -> list[tuple[str, ...]]:
+    """Return a head and the n largest means: the name, the mean absolute contribution, those of at most six classes."""
+    head = (title, "absolute", *(str(label) for label in list(next(iter(means.values())).signed)[:6]))
+    return [head] + [
         (name, f"{mean.absolute:.4f}", *(f"{value:+.4f}" for value in list(mean.signed.values())[:6]))
         for name, mean in list(means.items())[:n]
     ]
+
+
+def table(title: str, means: dict[str, Mean], n: int = 12) -> str:
+    """Return the n largest means as a table."""
+    rows = lines(title, means, n)
     widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+    made = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
     left = len(means) - n
-    return "\n".join(lines + ([f"and {left} more"] if left > 0 else []))
+    return "\n".join(made + ([f"and {left} more"] if left > 0 else []))
 
 
 @one_warning_each()

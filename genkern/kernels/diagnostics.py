@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.linalg import eigvalsh
 from scipy.special import entr
 from sklearn.utils.validation import check_consistent_length
 
+from genkern.data.describe import Described, Rows
 from genkern.kernels.alignment import alignments, unit_target
 from genkern.kernels.base import Kernel
 from genkern.kernels.positivity import indefinite, is_positive
@@ -25,7 +27,7 @@ SHARPNESS = ("length", "rho", "lam", "lam_x", "lam_q", "gamma", "nu", "a")  # lo
 
 
 @dataclass(frozen=True, repr=False)
-class Diagnostics:
+class Diagnostics(Described):
     """Figures about a kernel matrix, as ``diagnostics`` returns them.
 
     Attributes
@@ -72,7 +74,11 @@ class Diagnostics:
         """The mean of the diagonal over that of the absolute values off it, infinite for a diagonal matrix."""
         return self.mean_diagonal / self.mean_off_diagonal if self.mean_off_diagonal > 0.0 else np.inf
 
-    def __repr__(self) -> str:
+    def _heading(self) -> str:
+        return f"kernel matrix of {self.n_objects} objects"
+
+    def _figures(self) -> list[tuple[str, str]]:
+        """Return names and figures."""
         rows = [
             ("smallest eigenvalue", f"{self.smallest_eigenvalue:.3g} ({self.relative_eigenvalue:.2g} of the largest)"),
             ("effective rank", f"{self.effective_rank:.1f} of {self.n_objects}"),
@@ -82,7 +88,16 @@ class Diagnostics:
         ]
         if self.alignment is not None:
             rows.append(("alignment with labels", f"{self.alignment:.3f} ({self.chance:.3f} by chance)"))
-        lines = [f"kernel matrix of {self.n_objects} objects", *(f"  {name:<24}{value}" for name, value in rows)]
+        return rows
+
+    def _details(self) -> Rows:
+        return [*self._figures(), *(("!", [[line] for line in wrap(finding, 72)]) for finding in self.findings)]
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __repr__(self) -> str:
+        lines = [self._heading(), *(f"  {name:<24}{value}" for name, value in self._figures())]
         return "\n".join([*lines, *(f"  ! {finding}" for finding in self.findings)])
 
 

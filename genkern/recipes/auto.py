@@ -14,6 +14,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from genkern.data.describe import DescribedEstimator, Rows, parameter_rows
 from genkern.data.flatten import flatten_symbols
 from genkern.data.kinds import KINDS, detect_kind
 from genkern.data.objects import Packed, check_objects
@@ -33,7 +34,7 @@ WHO = "AutoClassifier"
 SLACK = 0.05  # of the budget that the last fit may take in any case
 
 
-class AutoClassifier(ClassifierMixin, BaseEstimator):
+class AutoClassifier(DescribedEstimator, ClassifierMixin, BaseEstimator):
     """A classifier for any list of objects that chooses its recipe by cross-validation, within a time budget.
 
     Parameters
@@ -327,6 +328,25 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
+
+    def _heading(self) -> str:
+        return f"{WHO}, fitted" if hasattr(self, "best_estimator_") else WHO
+
+    def _details(self) -> Rows:
+        rows = parameter_rows(self)
+        if not hasattr(self, "best_estimator_"):
+            return rows
+        tried = [
+            [
+                one["name"],
+                "-" if one["error"] is None else f"error {one['error']:.1%} ± {one['spread']:.1%}",
+                one["status"],
+            ]
+            for one in self.results_
+        ]
+        rows += [("kind", self.kind_), ("classes", len(self.classes_)), ("tried", tried), ("chosen", self.best_name_)]
+        error = self.calibration_error_
+        return rows if error is None else [*rows, ("calibration error", f"{error:.1%}")]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
