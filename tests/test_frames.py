@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
@@ -55,6 +54,8 @@ from genkern import (
     Windows,
     recipes,
 )
+
+pl = pytest.importorskip("polars", reason="polars, of the extra dev, is not installed")
 
 rng = np.random.default_rng(0)
 WORDS = ["abab", "abba", "bbba", "baab", "aabb", "abbb"]
