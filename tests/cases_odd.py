@@ -17,6 +17,7 @@ from genkern import (
     Bernoulli,
     Categorical,
     Dirichlet,
+    DirichletMultinomial,
     Exponential,
     FactorialHMM,
     Gamma,
@@ -26,10 +27,13 @@ from genkern import (
     MarkovChain,
     Mixture,
     Multinomial,
+    NaturalFamily,
+    NegativeBinomial,
     PeriodicChain,
     Poisson,
     PositionalChain,
     SiteModel,
+    StudentT,
     SwitchingLDS,
     VonMises,
 )
@@ -113,7 +117,25 @@ def factorial() -> list[FactorialHMM]:
     ]
 
 
+class Decay(NaturalFamily):
+    """Exponential distributions, by their statistic and log-partition."""
+
+    @staticmethod
+    def sufficient(points: Any) -> Any:
+        return np.asarray(points)[:, None]
+
+    @staticmethod
+    def log_partition(theta: Any) -> Any:
+        return -np.log(-theta[..., 0])
+
+
 ODD: dict[str, list[Any]] = {
+    "NegativeBinomial": [
+        NegativeBinomial([r], [p]) for r in (0.5, 0.5 * NEAR, 3.0) for p in (0.05, 0.3, 0.3 * NEAR, 0.9)
+    ],
+    "DirichletMultinomial": [DirichletMultinomial([a, b], 8) for a in (0.6, 0.6 * NEAR, 5.0, 1e5) for b in (0.7, 1e5)],
+    "StudentT": [StudentT([m], [s], v) for m in (0.0, 1e-9, 5.0) for s in (0.1, 1.0, NEAR) for v in (1.5, 30.0)],
+    "NaturalFamily": [Decay([-1.0 / scale]) for scale in SIZES],
     "Categorical": [Categorical(p) for p in PROBS],
     "SiteModel": [SiteModel(np.stack([p, q])) for p in PROBS for q in PROBS[:2]],
     "Gaussian": gaussians(),

@@ -39,7 +39,9 @@ REFUSED = ("no formula for", "is infinite", "covariance is singular")  # what so
 def test_no_cosine_exceeds_one(name: str) -> None:
     models, done = ODD[name], 0
     for kernel in KERNELS:
-        for length in LENGTHS.get(name, (3, 500)) if name in SEQUENCES else (None, 7 * models[0].draw_size):
+        for length in (
+            LENGTHS.get(name, (3, 500)) if name in SEQUENCES else (None, 7 * getattr(models[0], "draw_size", 1))
+        ):
             kernel = kernel.__class__(**{**kernel.get_params(), "length": length})
             try:
                 logs, own = kernel.log(models, list(models)), kernel.log_diag(models)

@@ -14,6 +14,7 @@ from genkern.features.positions import CANCELLED
 from genkern.validation import Floats
 
 Ints = NDArray[np.int64]
+FEW = 2**12  # contributions of an embedding that are kept; more are computed again when they are needed
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,16 +30,19 @@ class Source:
         same.
     width : int
         The number q of its features.
+    kept : sparse array of shape (S, q), or None
+        The contributions, where they are few.
     """
 
     embedding: Any
     X: Any
     reads: Any
     width: int
+    kept: Any
 
     def times(self, weights: Any) -> Any:
         """Return the product of the contributions (T, q) and a sparse array (q, k)."""
-        found = self.embedding.position_features(self.X) @ weights
+        found = (self.embedding.position_features(self.X) if self.kept is None else self.kept) @ weights
         return sparse.csr_array(found if self.reads is None else self.reads @ found)
 
 
@@ -46,7 +50,7 @@ class Source:
 class Terms:
     """Contributions (T, p), whose columns are scaled columns of those of several embeddings.
 
-    All of them together may be too many to be held, so that they are computed again for each product.
+    All of them together may be too many to be held, so that those that are many are computed again for each product.
 
     Attributes
     ----------
@@ -77,10 +81,11 @@ class Terms:
     @classmethod
     def of(cls, embedding: Any, X: Any, reads: Any) -> Self:
         """Return the contributions to the features of an embedding, as it is fitted now."""
-        found = abs(sparse.csr_array(embedding.position_features(X)))
-        count, width = found.shape
+        signed = sparse.csr_array(embedding.position_features(X))
+        found, (count, width) = abs(signed), signed.shape
         sizes = found.sum(axis=0) if reads is None else reads.sum(axis=0) @ found
-        source = Source(copy(embedding), X, reads, width)  # which another fit does not change
+        kept = signed if signed.nnz <= FEW else None
+        source = Source(copy(embedding), X, reads, width, kept)  # which another fit does not change
         everywhere = np.zeros(width, np.int64)
         length = count if reads is None else reads.shape[0]
         return cls(length, (source,), everywhere, np.arange(width), np.ones(width), np.asarray(sizes, np.float64))
