@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+PEERS := .venv/.peers
 
 LOWEST := .venv-lowest/bin
 LOWEST_READY := .venv-lowest/.ready
@@ -23,8 +24,7 @@ test-browser: $(READY)
 	$(BIN)/python -m pytest -q -m browser tests/browser
 
 # Against the packages whose models are adapted that are too large for every checkout: torch and JAX.
-test-peers: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,peers]"
+test-peers: $(PEERS)
 	$(BIN)/python -m pytest -q -m peers $(wildcard tests/test_adapt*.py)
 
 # The suite with the lowest versions that pyproject.toml allows, and a quick part of it for continuous integration: the
@@ -63,6 +63,10 @@ bench: $(READY)
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	touch $@
+
+$(PEERS): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,peers]"
 	touch $@
 
 $(LOWEST_READY): pyproject.toml tests/lowest.py

@@ -419,6 +419,7 @@ def test_interruption_leaves_the_old_file_whole(folder: Path, tmp_path: Path) ->
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which background jobs of a shell ignore
     )
     time.sleep(4.0)
     process.send_signal(signal.SIGINT)
