@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import binomtest, norm, rankdata, ttest_ind, ttest_rel
+from scipy.stats import norm, rankdata, ttest_ind, ttest_rel
 
-from genkern.evaluation.comparison import PairedTest
+from genkern.evaluation.comparison import PairedTest, paired_test
 from genkern.validation import Floats, check_array, check_bool
 
 EXACT = 50  # differences up to which all signs are counted
@@ -129,9 +129,7 @@ def mcnemar_test(errors_a: ArrayLike, errors_b: ArrayLike) -> PairedTest:
                 f"mcnemar_test: errors must be 0 or 1. Got {values[wrong[0]]:g} for object {wrong[0]}; use paired_test "
                 "for means over repetitions."
             )
-    only_a, only_b = int((a > b).sum()), int((b > a).sum())
-    p_value = float(binomtest(only_a, only_a + only_b).pvalue) if only_a + only_b else 1.0
-    return PairedTest(float(a.mean() - b.mean()), p_value)
+    return paired_test(a, b)
 
 
 @dataclass(frozen=True, repr=False)
