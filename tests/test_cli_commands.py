@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ import genkern
 from genkern.cli.main import COMMANDS, main
 from genkern.cli.options import KERNELS, KINDS, READING
 from genkern.datasets import load_japanese_vowels, load_splice_junctions
+from genkern.papers.report import Report, Table
+from genkern.papers.study import Study
 
 CODE = "import sys; from genkern.cli.main import main; sys.exit(main())"
 INSTALLED = Path(sys.executable).with_name("genkern")
@@ -289,6 +292,34 @@ def test_kernels_are_compared_one_at_a_time(tmp_path: Path, capsys: pytest.Captu
     aware = [error for name, error in windows.items() if "60 states" in name or "quadratic" in name]
     assert max(aware) < 0.25 < min(set(windows.values()) - set(aware))  # who knows the position, and who does not
     assert max(error for name, error in errors.items() if name.startswith("Japanese")) < 0.5  # guessing has 0.8
+
+
+def test_all_experiments_run_but_those_without_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(name: str, data: Path | None, **options: Any) -> Report:
+        study = Study(name, data=data)
+        protocol = "Nothing." if name == "here" else str(study.folder("far"))
+        return Report(name, f"Title of {name}", "A paper.", protocol, [Table("None.", ["a"], [[1]])])
+
+    monkeypatch.setattr("genkern.cli.reproduce.EXPERIMENTS", {"here": "needs none", "far": "needs a set"})
+    monkeypatch.setattr("genkern.papers.run", run)
+    monkeypatch.delenv("GENKERN_DATA", raising=False)
+    assert main(["reproduce", "--out", str(tmp_path)]) == 3
+    shown = capsys.readouterr()
+    assert "Title of here" in shown.out
+    assert "the data set far is not part of the package" in shown.err
+    page = (tmp_path / "index.html").read_text()
+    assert '<a href="here.html">Title of here</a>' in page
+    assert "Not run" in page
+    assert (tmp_path / "here.html").exists()
+    assert not (tmp_path / "far.html").exists()
+    (tmp_path / "data" / "far").mkdir(parents=True)
+    assert main(["reproduce", "--out", str(tmp_path), "--data", str(tmp_path / "data")]) == 0
+    assert "Not run" not in (tmp_path / "index.html").read_text()
+    capsys.readouterr()
+    assert list(answer_of(capsys, "reproduce", "--list")) == ["here", "far"]
+    assert main(["reproduce", "far", "--out", str(tmp_path)]) == 3
 
 
 def test_recipes_know_the_alphabet_of_the_file(

@@ -40,6 +40,7 @@ PAGES = [
     ROOT / "SECURITY.md",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "guides").glob("*.md")),
+    *sorted((ROOT / "docs" / "papers").glob("*.md")),
     ROOT / "genkern" / "datasets" / "README.md",
 ]
 MODULES = sorted(

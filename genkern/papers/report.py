@@ -119,6 +119,17 @@ class Report:
         return f"{self.name}-{index + 1}.svg"
 
 
+def contents(reports: Sequence[Report], missing: Sequence[str]) -> str:
+    """Return a page in HTML that links to those of several experiments, beside it, and says which were not run."""
+    rows = "".join(
+        f'<li><a href="{report.name}.html">{html.escape(report.title)}</a><br>{html.escape(report.source)}</li>'
+        for report in reports
+    )
+    others = "".join(f"<li>{html.escape(reason)}</li>" for reason in missing)
+    body = "<h1>Experiments</h1><ul>" + rows + "</ul>" + (f"<h2>Not run</h2><ul>{others}</ul>" if others else "")
+    return _PAGE.format(title="Experiments", style=_STYLE, body=body)
+
+
 def versions() -> dict[str, str]:
     """Return the versions that figures may depend on."""
     return {

@@ -16,6 +16,10 @@ from genkern.data.whole_files import whole_file
 from genkern.progress import Progress
 
 
+class MissingDataError(FileNotFoundError):
+    """A data set that an experiment needs and that is not there."""
+
+
 class Study:
     """What an experiment is given: how large it shall be, where its data are, and how its parts are computed.
 
@@ -53,13 +57,13 @@ class Study:
     def folder(self, *parts: str) -> Path:
         """Return the place of a data set, or say how to name it."""
         if self.data is None:
-            raise FileNotFoundError(
+            raise MissingDataError(
                 f"reproduce {self.name}: the data set {'/'.join(parts)} is not part of the package. Name the folder "
-                "that holds it by --data, or in the variable GENKERN_DATA; docs/papers says where to get it."
+                "that holds it by --data, or in the variable GENKERN_DATA; docs/papers/data.md says where to get it."
             )
         place = Path(self.data).joinpath(*parts)
         if not place.exists():
-            raise FileNotFoundError(f"reproduce {self.name}: there is no {place}. Name another folder by --data.")
+            raise MissingDataError(f"reproduce {self.name}: there is no {place}. Name another folder by --data.")
         return place
 
     def map(self, function: Callable[..., Any], tasks: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
