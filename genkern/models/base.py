@@ -21,6 +21,10 @@ COORDINATES = ("softmax", "ratio", "sqrt", "raw")
 COMMON = {"starts": "start", "mean": "means", "variance": "variances", "cov": "variances"}  # one name in all models
 
 
+class NotExactError(ValueError):
+    """An exact sum over hidden variables that would cost too much; the model can estimate it."""
+
+
 class Model(Value, ABC):
     """A probability distribution of objects, or a stack of them: a frozen value with the methods below.
 

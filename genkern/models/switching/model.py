@@ -13,7 +13,7 @@ from genkern.core.switching.roots import mend
 from genkern.core.switching.types import Regimes, SwitchingSums
 from genkern.data.objects import Packed, pack_series
 from genkern.models import simplex
-from genkern.models.base import COORDINATES, Model, Statistics
+from genkern.models.base import COORDINATES, Model, NotExactError, Statistics
 from genkern.models.information import InformationBlocks
 from genkern.models.lds.model import LDS, refuse_lost
 from genkern.models.states import chain_visits, state_names
@@ -282,7 +282,7 @@ class SwitchingLDS(Model):
         longest = int(packed.lengths.max())
         if self.n_regimes > 1 and longest * np.log(self.n_regimes) > np.log(MAX_PATHS) + 1e-9:
             where = first + int(packed.lengths.argmax())
-            raise ValueError(
+            raise NotExactError(
                 f"SwitchingLDS.{what} is exact, for at most {MAX_PATHS} paths of regimes. Got {self.n_regimes} regimes "
                 f"and {longest} observations in object {where}. Use estimate_log_prob(X) or bound(X) for likelihoods, "
                 'posterior(X, method="variational") for regimes and states; derivatives have no such substitute: cut '
