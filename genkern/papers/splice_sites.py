@@ -27,8 +27,9 @@ from genkern.papers.study import Study
 
 PROTOCOL = """\
 2029 true 5' splice sites of C. elegans and 7321 windows near, but not at, such sites; 25 letters each. Stratified
-7-fold cross-validation (seed 0), the same folds for all methods. The windows were drawn anew from the genome in the
-paper's numbers; they are not the paper's own file.
+7-fold cross-validation (seed 0), the same folds for all methods. The paper's fragments are not
+public; these are of the same organism, length and numbers, from WormBase WS282 (sites that RNA-seq supports), and the
+false ones are occurrences of GT within 40 letters before and 131 after true sites.
 
 - Fisher kernel of the model in which all windows are equally probable, which is four times the number of matching
 letters minus 25, in the quadratic kernel (1 + K)², with kernel logistic regression and the paper's penalised bias.
