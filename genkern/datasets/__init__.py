@@ -1,7 +1,15 @@
 """Data to try things on: two real sets that come with the package, and the papers' synthetic problems."""
 
 from genkern.datasets.embedded import load_japanese_vowels, load_splice_junctions
-from genkern.datasets.synthetic import make_two_hmms, two_hmms
+from genkern.datasets.synthetic import make_two_hmms, make_two_mixtures, two_hmms, two_mixtures
 from genkern.io.dataset import Dataset
 
-__all__ = ["Dataset", "load_japanese_vowels", "load_splice_junctions", "make_two_hmms", "two_hmms"]
+__all__ = [
+    "Dataset",
+    "load_japanese_vowels",
+    "load_splice_junctions",
+    "make_two_hmms",
+    "make_two_mixtures",
+    "two_hmms",
+    "two_mixtures",
+]

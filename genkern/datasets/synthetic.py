@@ -8,7 +8,9 @@ import numpy as np
 
 from genkern.io.dataset import Dataset
 from genkern.models.families.categorical import Categorical
+from genkern.models.families.gaussian import Gaussian
 from genkern.models.hmm.model import HMM
+from genkern.models.mixture.model import Mixture
 from genkern.validation import Floats, check_int
 
 TWO_HMMS = """\
@@ -16,6 +18,11 @@ Binary sequences from two hidden Markov models with three states on a ring. Stat
 2 mostly "1", state 1 either. Class "linger" tends to stay where it is, class "hurry" to move on. In both
 classes a symbol is "1" with probability 1/2 at every position: only the order of the symbols tells.
 At length 100 and equal priors the Bayes error, measured with the true models, is 6.1 %."""
+
+TWO_MIXTURES = """\
+Points of two classes, each a mixture of two isotropic Gaussians with a common mean: at 0, with standard deviations 1
+and 1/2, in class "first", at 1/10 in every channel, with 4/5 and 2/5, in class "second". The means are so close, and
+the channels so many, that the norm of a point tells most. In 100 channels the Bayes error is 3.7 %."""
 
 
 def two_hmms() -> tuple[HMM, HMM]:
@@ -80,6 +87,73 @@ def make_two_hmms(n_per_class: int = 500, length: int = 100, random_state: Any =
         [f"{label}{i + 1:03d}" for label in labels for i in range(n_per_class)],
         kind="symbols",
         meta={"name": "two HMMs", "description": TWO_HMMS},
+    )
+
+
+def two_mixtures(n_features: int = 100) -> tuple[Mixture, Mixture]:
+    r"""Return the two generators of :func:`make_two_mixtures`, "first" first.
+
+    .. math:: q(x) = \tfrac12 N(x; \mu, \sigma_1^2 I) + \tfrac12 N(x; \mu, \sigma_2^2 I)
+
+    with :math:`\mu = 0, \sigma = (1, \tfrac12)` in the first class and :math:`\mu = \tfrac1{10}, \sigma = (\tfrac45,
+    \tfrac25)` in the second.
+
+    Parameters
+    ----------
+    n_features : int, default=100
+        Channels.
+
+    Returns
+    -------
+    first, second : Mixture
+
+    References
+    ----------
+    .. [1] K. Tsuda, M. Kawanabe, G. Rätsch, S. Sonnenburg, K.-R. Müller (2002), A new discriminative kernel from
+       probabilistic models, section 5, eq. 5.1.
+    """
+    check_int(n_features, "n_features", "two_mixtures", minimum=1)
+
+    def mixture(mean: float, deviations: tuple[float, float]) -> Mixture:
+        return Mixture([0.5, 0.5], Gaussian(np.full((2, n_features), mean), np.square(deviations)))
+
+    return mixture(0.0, (1.0, 0.5)), mixture(0.1, (0.8, 0.4))
+
+
+def make_two_mixtures(n: int = 240, n_features: int = 100, random_state: Any = 0) -> Dataset:
+    """Draw the synthetic problem of the TOP paper: points of :func:`two_mixtures`, both classes with probability 1/2.
+
+    Parameters
+    ----------
+    n : int, default=240
+        Points in all; how many are of each class is random, too.
+    n_features : int, default=100
+        Channels.
+    random_state : int, Generator or None
+        Seed of the draws.
+
+    Returns
+    -------
+    Dataset
+        ``X`` is a list of bags of one point, arrays of shape (1, n_features), in random order of classes.
+
+    Examples
+    --------
+    >>> from genkern.datasets import make_two_mixtures
+    >>> make_two_mixtures(30)
+    Dataset(two mixtures: 30 objects, classes first 10, second 20)
+    """
+    check_int(n, "n", "make_two_mixtures", minimum=1)
+    rng = np.random.default_rng(random_state)
+    models = two_mixtures(n_features)
+    which = rng.integers(2, size=n)
+    drawn = [iter(model.sample(int((which == c).sum()), rng=rng)) for c, model in enumerate(models)]
+    return Dataset(
+        [next(drawn[c]) for c in which],
+        np.array(["first", "second"])[which],
+        [f"point{i + 1:04d}" for i in range(n)],
+        kind="points",
+        meta={"name": "two mixtures", "description": TWO_MIXTURES},
     )
 
 

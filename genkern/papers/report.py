@@ -83,7 +83,8 @@ class Report:
         quick = ["**A quick run, on fewer objects and settings than the protocol says.**"] if self.quick else []
         parts = [f"# {self.title}", self.source, *quick, "## Protocol", self.protocol, "## Figures"]
         for table in self.tables:
-            lines = ["| " + " | ".join(row) + " |" for row in [list(table.head), *table.texts()]]
+            cells = [[_escaped(cell) for cell in row] for row in [list(table.head), *table.texts()]]
+            lines = ["| " + " | ".join(row) + " |" for row in cells]
             parts += [table.caption, "\n".join([lines[0], "|" + "---|" * len(table.head), *lines[1:]])]
         parts += [f"![{caption}]({self._picture(i)})" for i, caption in enumerate(self.figures)]
         if self.findings and not self.quick:
@@ -149,10 +150,20 @@ def percent(values: Any, digits: int = 1) -> str:
     return f"{rates.mean():.{digits}f}{spread}"
 
 
+def starred(p_value: float) -> str:
+    """Return a p-value with one star below 0.05 and two below 0.01, as Tsuda et al. have it."""
+    return f"{p_value:.2g}" + ("**" if p_value < 0.01 else "*" if p_value < 0.05 else "")
+
+
 def _text(cell: Any) -> str:
     if cell is None:
         return ""
     return f"{cell:.3g}" if isinstance(cell, float) else str(cell)
+
+
+def _escaped(cell: str) -> str:
+    """Return a cell in Markdown: a bar does not end it, and asterisks are shown."""
+    return cell.replace("|", r"\|").replace("*", r"\*")
 
 
 def _paragraphs(text: str) -> str:

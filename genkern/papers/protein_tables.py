@@ -1,0 +1,101 @@
+"""Tables of the experiment on protein classes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from genkern.evaluation import t_test, wilcoxon_test
+from genkern.papers.report import Table, percent, starred
+
+METHODS = ("P", "FK", "TOP")
+COLUMNS = {"paper": "as the paper", "nested": "nested"}
+# Table 2 of Tsuda et al.: T and WX of the six pairs.
+PAPER = {
+    ("P", "FK"): (
+        ("0.95", "0.14", "0.78", "0.0032**", "0.79", "0.12"),
+        ("0.85", "0.041*", "0.24", "0.0040**", "0.80", "0.026*"),
+    ),
+    ("P", "TOP"): (
+        ("0.015*", "1.7e-08**", "0.11", "3.0e-12**", "0.059", "5.3e-05**"),
+        ("4.3e-04**", "6.1e-05**", "0.030*", "6.1e-05**", "0.035*", "3.1e-04**"),
+    ),
+    ("FK", "TOP"): (
+        ("0.0093**", "2.2e-04**", "0.21", "2.6e-08**", "0.079", "0.0031**"),
+        ("8.5e-04**", "6.1e-05**", "0.048*", "6.1e-05**", "0.0034**", "1.8e-04**"),
+    ),
+}
+
+Splits = Sequence[Mapping[str, Any]]
+
+
+def errors_table(splits: Splits, pairs: Sequence[str]) -> Table:
+    """Return the errors of all methods, with the threshold set in both ways."""
+    rows = []
+    for how, name in COLUMNS.items():
+        for method in METHODS:
+            cells = [[split[pair][method][how] for split in splits] for pair in pairs]
+            rows.append([name, method, *map(percent, cells), f"{100 * np.mean(cells):.1f}"])
+    caption = (
+        "Test errors in per cent, ± standard deviation over splits. P: plug-in hidden Markov models. The paper prints "
+        "no figures of these."
+    )
+    return Table(caption, ["threshold", "method", *pairs, "mean"], rows)
+
+
+def tests_table(splits: Splits, pairs: Sequence[str]) -> Table:
+    """Return the tests of all pairs of methods beside the paper's."""
+    rows: list[list[str]] = []
+    for (a, b), (paper_t, paper_wx) in PAPER.items():
+        rows.append([f"{a}, {b}", "T, paper", *paper_t])
+        rows.append(["", "WX, paper", *paper_wx])
+        for how, name in COLUMNS.items():
+            x, y = ([[split[pair][method][how] for split in splits] for pair in pairs] for method in (a, b))
+            rows.append(["", f"difference, {name}", *(f"{100 * (np.mean(p) - np.mean(q)):+.1f}" for p, q in zip(x, y))])
+            for paired, kind in ((False, "independent"), (True, "pairs")):
+                values = [starred(t_test(p, q, paired=paired).p_value) for p, q in zip(x, y)]
+                rows.append(["", f"T, {kind}, {name}", *values])
+            rows.append(["", f"WX, {name}", *(starred(wilcoxon_test(p, q).p_value) for p, q in zip(x, y))])
+    caption = (
+        "P-values; one star below 0.05, two below 0.01. T is the t-test, of two independent samples and of pairs; WX "
+        "is Wilcoxon's signed rank test. Differences are those of the mean errors, in per cent. Splits share "
+        "objects, so all p-values are too small."
+    )
+    return Table(caption, ["methods", "test", *pairs], rows)
+
+
+def ablation_table(splits: Splits, pairs: Sequence[str]) -> Table:
+    """Return the equal error rates of other features, on some of the splits."""
+    rows = []
+    for method in METHODS:
+        rows.append([method, *([split[pair][method]["paper"] for split in splits] for pair in pairs)])
+    for name in splits[0][pairs[0]]["variants"]:
+        rows.append([name, *([split[pair]["variants"][name] for split in splits] for pair in pairs)])
+    texts = [
+        [name, *(f"{100 * np.mean(cell):.1f}" for cell in cells), f"{100 * np.mean(cells):.1f}"]
+        for name, *cells in rows
+    ]
+    caption = (
+        f"Other features, on the first {len(splits)} of the splits: equal error rates on the test part in per cent, "
+        'threshold as in the paper. "Posterior of a residue": scores of the classes weighted by the posterior of the '
+        "log-odds divided by the length, in place of the posterior."
+    )
+    return Table(caption, ["features", *pairs, "mean"], texts)
+
+
+def choices_table(splits: Splits, pairs: Sequence[str]) -> Table:
+    """Return which settings were chosen how often."""
+    rows: list[list[str]] = []
+    for name in ("states", "pseudocount"):
+        rows.append([name, *(_counts([split[pair][name] for split in splits]) for pair in pairs)])
+    for method in ("FK", "TOP"):
+        rows.append([f"C of {method}", *(_counts([split[pair][method]["C"] for split in splits]) for pair in pairs)])
+    return Table("What was chosen, and in how many splits.", ["setting", *pairs], rows)
+
+
+def _counts(values: Sequence[float]) -> str:
+    counts = sorted(Counter(values).items())
+    return ", ".join(f"{value:.2g}: {count}" for value, count in counts)
