@@ -11,7 +11,7 @@ from typing import Any
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from genkern import __version__
+from genkern import Store, __version__
 from genkern.data.whole_files import whole_file
 from genkern.progress import Progress
 
@@ -65,6 +65,10 @@ class Study:
         if not place.exists():
             raise MissingDataError(f"reproduce {self.name}: there is no {place}. Name another folder by --data.")
         return place
+
+    def store(self, name: str) -> Store:
+        """Return a memo of fits under a name, which experiments and processes share; in memory without a folder."""
+        return Store() if self._path is None else Store(self._path.parent / f"{name}-fits")
 
     def map(self, function: Callable[..., Any], tasks: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
         """Return ``function(*arguments)`` of every task, computing only those that are not on disk.
