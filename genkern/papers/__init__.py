@@ -10,6 +10,7 @@ from typing import Any
 EXPERIMENTS = {
     "kernels": "Plug-in models, Fisher, product, mean map and spectrum kernels on the two sets of the package.",
     "mean_map_table": "Mehta & Gray, Table 1: binary sequences of two hidden Markov models, seven classifiers.",
+    "nonlinear_maps": "Carli et al., Table I: maps of state-space and marginalized kernels on four sets.",
 }
 
 
