@@ -181,9 +181,14 @@ class Marginalized(StateEmbedding):
         m, codes = packed.alphabet.size, packed.values
         term, word = np.arange(len(weights)), np.zeros(len(weights), np.int64)
         terms = weights.reshape(len(weights), *[_n_states(model, self.order)] * self.order)
-        probs = symbol_probs(model.state_emissions, packed.alphabet).T
-        totals = packed.alphabet.append_extras(probs.T).T  # of each code, (M, n)
+        ambiguous = codes.max() >= m
+        if ambiguous:
+            probs = symbol_probs(model.state_emissions, packed.alphabet).T
+            totals = packed.alphabet.append_extras(probs.T).T  # of each code, (M, n)
         for axis, position in enumerate(positions):
+            if not ambiguous:
+                word = word * m + codes[position]
+                continue
             # one term for each symbol that the code may mean
             each, symbol = packed.alphabet.sparse_members[codes[position[term]]].nonzero()
             term, word = term[each], word[each] * m + symbol

@@ -67,7 +67,7 @@ class PowerMap(ElementMap):
         values : ndarray
         """
         rho = check_number(self.rho, "rho", "PowerMap", exclusive=True)
-        powers: Floats = np.sign(values) * np.abs(values) ** rho
+        powers: Floats = np.copysign(np.abs(values) ** rho, values)
         return powers
 
 
@@ -94,7 +94,7 @@ class LogMap(ElementMap):
         ----------
         values : ndarray
         """
-        logs: Floats = np.sign(values) * np.log1p(np.abs(values))
+        logs: Floats = np.copysign(np.log1p(np.abs(values)), values)
         return logs
 
 

@@ -27,15 +27,23 @@ class HiddenPaths(Model):
 
     def posterior(self, X: Any, pairs: bool = False) -> list[Any]:
         r"""Return state posteriors :math:`\gamma_t(i)` per object, (T, n); with ``pairs`` also xi, (T - 1, n, n)."""
-        self._require_single("posterior")
         packed = self.pack(X)
-        evidence = self.emissions.evidence(packed)
-        self._refuse_impossible(core.log_prob(self.chains(), evidence, packed.offsets), packed, evidence)
-        gamma, xi = core.marginals(self.chains(), evidence, packed.offsets, pairs=pairs)
+        gamma, xi = self._marginals(packed, pairs)
         states = np.split(gamma, packed.offsets[1:-1])
         if xi is None:
             return states
         return list(zip(states, np.split(xi, (packed.offsets - np.arange(len(packed.offsets)))[1:-1])))
+
+    def state_posteriors(self, packed: Packed) -> Floats:
+        """Return the posteriors (N, n) of the states of all positions."""
+        return self._marginals(self.pack(packed), False)[0]
+
+    def _marginals(self, packed: Packed, pairs: bool) -> tuple[Floats, Floats | None]:
+        """Return gamma (N, n) and, with ``pairs``, xi (N - n_objects, n, n), refusing impossible objects."""
+        self._require_single("posterior")
+        evidence = self.emissions.evidence(packed)
+        self._refuse_impossible(core.log_prob(self.chains(), evidence, packed.offsets), packed, evidence)
+        return core.marginals(self.chains(), evidence, packed.offsets, pairs=pairs)
 
     def filter(self, X: Any) -> list[Floats]:
         r"""Return :math:`P(q_t = i \,|\, x_0 \dots x_t)` per object, (T, n): what is known before the future is seen.
