@@ -189,6 +189,22 @@ def test_explain_shows_what_the_function_returns(
     assert "no object has the id 'nobody'" in capsys.readouterr().err
 
 
+def test_explain_takes_a_named_column_of_labels_beside_a_class(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = ["rec,activity,x,y"]
+    for i in range(12):
+        rows += [f"r{i},{'ab'[i % 2]},{u:.3f},{v:.3f}" for u, v in rng.normal(i % 2, 1.0, (8, 2))]
+    table, model = tmp_path / "t.csv", tmp_path / "m.gk"
+    table.write_text("\n".join(rows) + "\n")
+    columns = [str(table), "--kind", "series", "--id", "rec", "--label", "activity", "-q"]
+    assert main(["train", *columns, "-r", "fisher_svm", "-o", str(model)]) == 0
+    assert main(["explain", str(model), *columns]) == 0
+    for each in ("a", "b"):
+        where = tmp_path / f"{each}.csv"
+        assert main(["explain", str(model), *columns, "--object", "r3", "--class", each, "-o", str(where)]) == 0
+        assert where.read_text().splitlines()[1].startswith(f"r3,{each},")
+
+
 @pytest.mark.parametrize(("name", "recipe"), [("dna.fasta", "spectrum_svm"), ("vowels.ts", "fisher_svm")])
 def test_explain_tells_what_drives_the_decisions_about_a_set(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, recipe: str

@@ -20,7 +20,9 @@ from genkern.progress import Progress
     "--object", "objects", multiple=True, help="Id of an object; may be repeated. The default is the whole set."
 )
 @click.option(
-    "--class", "label", help="Class whose decision is explained, of single objects; the default is the one predicted."
+    "--class",
+    "of_class",
+    help="Class whose decision is explained, of single objects; the default is the one predicted.",
 )
 @click.option("--output", "-o", type=click.Path(path_type=Path),
               help="Picture of the set or of one object (.png, .svg, .pdf), or all contributions (.csv).")  # fmt: skip
@@ -30,7 +32,7 @@ def explain_command(
     model: Path,
     files: tuple[str, ...],
     objects: tuple[str, ...],
-    label: str | None,
+    of_class: str | None,
     output: Path | None,
     as_json: bool,
     quiet: bool,
@@ -48,14 +50,14 @@ def explain_command(
 
     classifier, data = load(model), read_data(files, options)
     if not objects:
-        if label is not None:
+        if of_class is not None:
             raise click.UsageError("--class is for single objects; name them by --object.")
         _explain_set(classifier, data, output, as_json)
         return
     chosen = _choose(names(data), objects)
     if output is not None and output.suffix != ".csv" and len(chosen) > 1:
         raise click.UsageError(f"{output}: a picture shows one object; name it by --object.")
-    wanted = None if label is None else _as_class(label, classifier.classes_)
+    wanted = None if of_class is None else _as_class(of_class, classifier.classes_)
     ids = names(data)
     found = {}
     with Progress("explain", len(chosen), "objects", not quiet) as progress:
