@@ -25,27 +25,28 @@ from genkern.papers.study import Study
 
 PROTOCOL = """\
 **Sets.** Synthetic: 500 binary sequences of length 100 of each of two hidden Markov models with three states. The
-paper's generators are not printed; ours (`genkern.datasets.two_hmms`) have a Bayes error of 6.1 %, its Bayes classifier
-one of 6.2 %. DNA: 500 human exons drawn at random of 591 and the 500 shortest introns of 521, of 8 to 24 960 letters; it
-stands in for HS3D, which has 500 of each, of the order of 100 to 10 000 letters. The 21 introns left out have up to
-117 000.
+paper's generators are not printed; ours (`genkern.datasets.two_hmms`) have a Bayes error of 6.1 %, its Bayes
+classifier one of 6.2 %. DNA: 500 human exons drawn at random of 591 and the 500 shortest introns of 521, of 8 to 24
+960 letters; it stands in for HS3D, which has 500 of each, of the order of 100 to 10 000 letters. The 21 introns left
+out have up to 117 000.
 
 **Models.** All models of synthetic data have three states. A model of one exon or intron has the number of states of
-the paper's rule; Bayes' rule has 4 states for exons and 8 for introns, and latent and Fisher kernels have one model of 4
-states, of the training exons only (`fit_on="exon"`; synthetic: of the class "linger"), all as in the paper. EM runs for
-at most 1000 steps, from two starts: **the paper's**, equal transitions and random emissions followed by segmental
-clustering (`init="viterbi"`), and **ours**, random transitions and emissions (`init="random"`). Class models of synthetic
-data are the best of three starts. Tolerances are 1e-6 (synthetic) and 1e-5 per observation; pseudocounts are 0.01.
+the paper's rule; Bayes' rule has 4 states for exons and 8 for introns, and latent and Fisher kernels have one model
+of 4 states, of the training exons only (`fit_on="exon"`; synthetic: of the class "linger"), all as in the paper. EM
+runs for at most 1000 steps, from two starts: **the paper's**, equal transitions and random emissions followed by
+segmental clustering (`init="viterbi"`), and **ours**, random transitions and emissions (`init="random"`). Class
+models of synthetic data are the best of three starts. Tolerances are 1e-6 (synthetic) and 1e-5 per observation;
+pseudocounts are 0.01.
 
-**Kernels.** All are normalised, which the paper does not say; a second table has the generative ones as they are printed.
-The grids are λ = 0.01, 0.1, 1, 10 (empirical and latent also ∞), witness length T = 10, 20, 30, order 1 to 3 (DNA: 4),
-ν = 1, 10, 100, 1000 with λ = ∞ (latent), information of the complete data or the identity (Fisher), and C = 1, 10, 100,
-1000. T counts observations. The product kernel of ρ = 1 is the mean map's limit of infinite λ.
+**Kernels.** All are normalised, which the paper does not say; a second table has the generative ones as they are
+printed. The grids are λ = 0.01, 0.1, 1, 10 (empirical and latent also ∞), witness length T = 10, 20, 30, order 1 to 3
+(DNA: 4), ν = 1, 10, 100, 1000 with λ = ∞ (latent), information of the complete data or the identity (Fisher), and C =
+1, 10, 100, 1000. T counts observations. The product kernel of ρ = 1 is the mean map's limit of infinite λ.
 
-**Errors** are of stratified 10-fold cross-validation (seed 0). "As the paper" is the lowest error over the grid on the
-test parts, which flatters the kernel with the largest grid; "nested" chooses all settings in each training part, by three
-folds; there a model of one class has seen the whole training part. The kernel matrix of models of single objects is
-computed once for all objects: such a model does not depend on other objects or labels."""
+**Errors** are of stratified 10-fold cross-validation (seed 0). "As the paper" is the lowest error over the grid on
+the test parts, which flatters the kernel with the largest grid; "nested" chooses all settings in each training part,
+by three folds; there a model of one class has seen the whole training part. The kernel matrix of models of single
+objects is computed once for all objects: such a model does not depend on other objects or labels."""
 PAPER = {
     "generative mean map": (6.3, 14.4),
     "product kernel, ρ = 1": (9.1, 14.9),
@@ -110,8 +111,8 @@ def _tables(study: Study, place: Place, store: Any) -> list[Table]:
 
 
 TESTS = (
-    "The error of the method minus that of the generative mean map with the same start, in per cent, and the p-value of "
-    "McNemar's exact test over all objects"
+    "The error of the method minus that of the generative mean map with the same start, in per cent, and the p-value "
+    "of McNemar's exact test over all objects"
 )
 
 
