@@ -146,7 +146,7 @@ def generative(place: Place, model: Any, kernels: dict[str, Any], store: Store) 
     kind = MeanMap if "lam" in kernels else ProbabilityProduct
     found = []
     for length in kernels.get("length", grid["length"]):
-        value = kernels.get("lam", kernels.get("rho"))
+        value = kernels["lam"] if "lam" in kernels else kernels["rho"]
         logs = kind(value, length).log(models)
         setting = {"lam": value, "T": length} if "lam" in kernels else {"T": length}
         found.append(_errors(_cosines(logs), here, grid, setting))

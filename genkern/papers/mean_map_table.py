@@ -77,7 +77,8 @@ def report(study: Study) -> Report:
 
 def _tables(study: Study, place: Place, store: Any) -> list[Table]:
     """Return the errors of all methods on a set, tests between them, and errors without normalisation."""
-    grid, parts, keys = grids(place.quick), {}, {}
+    grid, keys = grids(place.quick), {}
+    parts: dict[str, Any] = {}
     for name in PAPER:
         for start in STARTS if name not in ("empirical mean map", "length alone") else [""]:
             tasks = _tasks(place, name, start, grid, store)
