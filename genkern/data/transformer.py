@@ -164,9 +164,11 @@ class Transformer(DescribedEstimator, TransformerMixin, BaseEstimator, ABC):
 
     def _indexed(self, made: Any, X: Any) -> Any:
         """Return a list as one of pandas with the index of X, where frames are to have it, by whatever setting."""
-        index, own = getattr(X, "index", None), getattr(self, "_sklearn_output_config", {})
-        asked = own.get("transform", get_config()["transform_output"])
-        if self._makes_frames() or asked != "pandas" or index is None or callable(index) or not isinstance(made, list):
+        index = getattr(X, "index", None)
+        if not isinstance(made, list) or index is None or callable(index) or self._makes_frames():
+            return made
+        own = getattr(self, "_sklearn_output_config", {})
+        if own.get("transform", get_config()["transform_output"]) != "pandas":
             return made
         from pandas import Series
 

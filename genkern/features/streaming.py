@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
 
@@ -58,12 +58,13 @@ def parts_of(packed: Packed, width: int, per_position: int = 1) -> list[slice]:
     return parts
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
+def one_blas_thread() -> AbstractContextManager[None]:
     """Keep BLAS to one thread, since more slow small batches down; inside of such work nothing is set again."""
-    if _kept.get():
-        yield
-        return
+    return nullcontext() if _kept.get() else _limited()
+
+
+@contextmanager
+def _limited() -> Iterator[None]:
     token = _kept.set(True)
     try:
         with _blas().limit(limits=1):

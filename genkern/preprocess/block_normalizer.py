@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
+from genkern.core.arrays.unit_blocks import unit_blocks
 from genkern.data.transformer import Transformer
 from genkern.preprocess.maps import PowerMap
 from genkern.validation import check_number
@@ -106,20 +107,9 @@ class BlockNormalizer(Transformer):
         """Return features (n, p) with unit length in each block and as a whole."""
         if sparse.issparse(features):
             return _unit_entries(sparse.csr_matrix(features, dtype=np.float64, copy=True), self.blocks_, self.power)
-        table, blocks = np.array(features, np.float64, order="C"), list(self.blocks_.values())
-        size, filled = np.abs(table), np.zeros((len(table), 1))
-        for columns in blocks:  # divided first, so that squares stay in range
-            peak = np.maximum.reduce(size[:, columns], axis=1, keepdims=True)
-            there = peak > 0
-            table[:, columns] /= np.where(there, peak, 1.0)
-            filled += there
-        unit = PowerMap(self.power).apply(table)
-        squares = unit**2
-        for columns in blocks:
-            size = np.sqrt(np.add.reduce(squares[:, columns], axis=1, keepdims=True))
-            unit[:, columns] /= np.where(size > 0, size, 1.0)
-        unit /= np.sqrt(np.maximum(filled, 1.0))
-        return unit
+        table = np.array(features, np.float64, order="C")
+        unit_blocks(table, _block_of_columns(table.shape[1], list(self.blocks_.values())), float(self.power))
+        return table
 
 
 def _unit_entries(table: Any, blocks: dict[str, Any], power: float) -> Any:
@@ -143,7 +133,12 @@ def _blocks_of(index: NDArray[Any], width: int, blocks: list[Any]) -> NDArray[np
         order = np.argsort(starts, kind="stable")
         found: NDArray[np.int64] = order[np.searchsorted(starts[order], index, side="right") - 1]
         return found
+    return _block_of_columns(width, blocks)[index]
+
+
+def _block_of_columns(width: int, blocks: list[Any]) -> NDArray[np.int64]:
+    """Return the block (p,) of each column."""
     which = np.zeros(width, np.int64)
     for b, columns in enumerate(blocks):
         which[columns] = b
-    return which[index]
+    return which
