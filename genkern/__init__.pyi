@@ -96,13 +96,14 @@ from .models.families.gaussian_estimator import GaussianEstimator as GaussianEst
 from .models.families.geometric import Geometric as Geometric
 from .models.families.geometric import GeometricEstimator as GeometricEstimator
 from .models.families.multinomial import Multinomial as Multinomial
-from .models.families.multinomial import MultinomialEstimator as MultinomialEstimator
+from .models.families.multinomial_estimator import MultinomialEstimator as MultinomialEstimator
 from .models.families.natural_family import NaturalFamily as NaturalFamily
 from .models.families.negative_binomial import NegativeBinomial as NegativeBinomial
 from .models.families.poisson import Poisson as Poisson
 from .models.families.poisson import PoissonEstimator as PoissonEstimator
 from .models.families.site import SiteEstimator as SiteEstimator
 from .models.families.site import SiteModel as SiteModel
+from .models.families.sparse_multinomial import SparseMultinomial as SparseMultinomial
 from .models.families.student_t import StudentT as StudentT
 from .models.families.von_mises import VonMises as VonMises
 from .models.families.von_mises import VonMisesEstimator as VonMisesEstimator

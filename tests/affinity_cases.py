@@ -3,6 +3,11 @@
 BOTH_HOWS = ("Power", "Expected")
 POWER_ONLY = ("Poisson", "Gamma", "Geometric", "Dirichlet")
 ROWS = {("Multinomial", "Multinomial", "Power", length, "exact") for length in ("all", "given")}
+SPARSE = {
+    ("SparseMultinomial", other, "Power", length, "exact")
+    for other in ("SparseMultinomial", "Multinomial")
+    for length in ("all", "given")
+}
 PREDICTIVE = {
     *((name, name, "Power", "iid", "exact") for name in ("NegativeBinomial", "StudentT", "NaturalFamily")),
     *(("DirichletMultinomial", "DirichletMultinomial", "Power", length, "exact") for length in ("all", "given")),
@@ -70,6 +75,7 @@ ELSEWHERE = {
     "test_affinity_conversions": CONVERSIONS,
     "test_laplace": LAPLACE,
     "test_affinity_families": FAMILIES | ROWS,
+    "test_sparse_documents": SPARSE,
     "test_affinity_predictive": PREDICTIVE,
     "test_affinity_mixture": MIXTURES,
     "test_affinity_chains": CHAINS,

@@ -9,15 +9,18 @@ from typing import Any, cast
 import numpy as np
 
 from genkern.affinities.how import Power
-from genkern.affinities.overlap import log_overlap
+from genkern.affinities.overlap import SparseRows, log_overlap, log_sparse_overlap
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
 from genkern.core.families.power_series import log_power_series, log_totals
 from genkern.models.families.counts import CountLeaf
 from genkern.models.families.multinomial import Multinomial
+from genkern.models.families.sparse_multinomial import SparseMultinomial
+from genkern.models.value import rebatch
 from genkern.validation import Floats
 
 ROWS = "Jebara, Kondor & Howard (2004), section 3.3, any rho"
+SPARSE = f"{ROWS}; a sparse product, of ordered draws or with rho = 1/2"
 CHUNK = 1 << 20  # numbers in a temporary array
 MAX_TOTAL = 4096  # of rows with random totals that have no closed form
 NEGLIGIBLE = 45.0  # minus the logarithm of the truncation error of a sum
@@ -25,7 +28,11 @@ NEGLIGIBLE = 45.0  # minus the logarithm of the truncation error of a sum
 
 @affinity.register(Multinomial, Multinomial, Power, length="all", reference=ROWS, whole=True)
 @affinity.register(Multinomial, Multinomial, Power, length="given", reference=ROWS, whole=True)
-def multinomial_product(P: Multinomial, Q: Multinomial, how: Power, length: int | None = None) -> Floats:
+@affinity.register(SparseMultinomial, SparseMultinomial, Power, length="all", reference=SPARSE, whole=True)
+@affinity.register(SparseMultinomial, SparseMultinomial, Power, length="given", reference=SPARSE, whole=True)
+@affinity.register(SparseMultinomial, Multinomial, Power, length="all", reference=SPARSE, whole=True)
+@affinity.register(SparseMultinomial, Multinomial, Power, length="given", reference=SPARSE, whole=True)
+def multinomial_product(P: Any, Q: Any, how: Power, length: int | None = None) -> Floats:
     r"""Return the log product of multinomials, G + (a, b).
 
     With :math:`B = \sum_d (p_d q_d)^\rho`, an ordered list of s draws has :math:`B^s`, and a row of counts
@@ -37,6 +44,11 @@ def multinomial_product(P: Multinomial, Q: Multinomial, how: Power, length: int 
     rows; where they are given (None), it is the total at which rows are compared.
     """
     check_rows(P, Q, length)
+    if not _plain(P, how.rho) and isinstance(P, SparseMultinomial):
+        raise ValueError(
+            f"affinity: sparse multinomials of unordered rows have no sparse formula for rho = {how.rho:g}. Take rho = "
+            "0.5, fit with ordered=True, or compare model.to_multinomial()."
+        )
     if P.total is None:
         return _fixed_totals(P, Q, how.rho, cast(int, length))
     count = 1 if length is None else length
@@ -44,6 +56,32 @@ def multinomial_product(P: Multinomial, Q: Multinomial, how: Power, length: int 
         return count * _fixed_totals(P, Q, how.rho, P.total)
     law: Any = P.total
     return count * LAWS[law.family_name](P, Q, how.rho)
+
+
+def _overlap(P: Any, Q: Any, rho: float) -> Floats:
+    """Return log sum_d (p_d q_d)^rho, G + (a, b)."""
+    if not isinstance(P, SparseMultinomial):
+        return log_overlap(P.probs, Q.probs, rho)
+    *batch, a = P.shape
+    b = Q.shape[-1]
+    if not batch:
+        left = _sparse_rows(P)
+        return log_sparse_overlap(left, left if Q is P else _sparse_rows(Q), rho)
+    if a == b == 1:
+        left, right = (_sparse_rows(rebatch(side, (math.prod(batch),))) for side in (P, Q))
+        return log_sparse_overlap(left, right, rho, paired=True).reshape(*batch, 1, 1)
+    out = np.empty((*batch, a, b))
+    for index in np.ndindex(*batch):
+        out[index] = _overlap(P[index], Q[index], rho)
+    return out
+
+
+def _sparse_rows(model: Any) -> SparseRows:
+    """Return the probabilities of a stack of batch (n,); those of a ``Multinomial`` are all listed."""
+    if isinstance(model, SparseMultinomial):
+        return SparseRows(model.columns, model.probs, model.rest, model.width)
+    columns = np.broadcast_to(np.arange(model.width, dtype=np.int32), model.probs.shape)
+    return SparseRows(columns, model.probs, np.zeros(len(model)), model.width)
 
 
 def _plain(P: Multinomial, rho: float) -> bool:
@@ -55,7 +93,7 @@ def _fixed_totals(P: Multinomial, Q: Multinomial, rho: float, total: int) -> Flo
     if total == 0:
         return np.zeros((*P.shape, Q.shape[-1]))
     if _plain(P, rho):
-        return total * log_overlap(P.probs, Q.probs, rho)
+        return total * _overlap(P, Q, rho)
     return _by_rows(P, Q, lambda logs: log_totals(rho * logs, total, 2.0 * rho)[:, total])
 
 
@@ -63,7 +101,7 @@ def _poisson_totals(P: Multinomial, Q: Multinomial, rho: float) -> Floats:
     rate, rate2 = (float(law.rate[0]) for law in _laws(P, Q))
     log_rates = math.log(rate) + math.log(rate2) if rate > 0.0 and rate2 > 0.0 else -math.inf
     if _plain(P, rho):
-        logs = rho * log_rates + log_overlap(P.probs, Q.probs, rho)
+        logs = rho * log_rates + _overlap(P, Q, rho)
         sums = log_power_series(logs.ravel(), 2.0 * rho).reshape(logs.shape)
     else:
         sums = _by_rows(P, Q, lambda logs: _row_sums(rho * (logs + log_rates), 2.0 * rho))
@@ -82,7 +120,7 @@ def _geometric_totals(P: Multinomial, Q: Multinomial, rho: float) -> Floats:
         return start + _by_rows(
             P, Q, lambda logs: np.logaddexp.reduce(log_totals(rho * logs, largest, 2.0 * rho) + steps, axis=1)
         )
-    log_ratio = log_fail + log_overlap(P.probs, Q.probs, rho)
+    log_ratio = log_fail + _overlap(P, Q, rho)
     endless = np.argwhere(log_ratio >= 0.0)
     if len(endless):
         raise PairError(
@@ -118,7 +156,7 @@ def _laws(P: Multinomial, Q: Multinomial) -> tuple[Any, Any]:
     return P.total, Q.total
 
 
-def check_rows(P: CountLeaf, Q: CountLeaf, length: int | None) -> None:
+def check_rows(P: CountLeaf | SparseMultinomial, Q: CountLeaf | SparseMultinomial, length: int | None) -> None:
     """Raise unless both are distributions over the same rows."""
     if P.width != Q.width:
         raise ValueError(f"affinity: both multinomials must have the same outcomes. Got {P.width} and {Q.width}.")

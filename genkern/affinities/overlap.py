@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from genkern.core.arrays.products import inner_products
@@ -43,6 +44,11 @@ class ThinRows(NamedTuple):
         mixed += m * (self.base[rows, None] * other.base)
         common: Floats = (self.above[rows] @ other.above.T).toarray()
         return common + mixed
+
+    def paired(self, other: ThinRows) -> Floats:
+        """Return the inner products of equal rows of both, (n,)."""
+        mixed = self.base * other.sums + self.sums * other.base + self.above.shape[1] * (self.base * other.base)
+        return np.asarray((self.above * other.above).sum(axis=1)).ravel() + mixed
 
 
 def thin_rows(p: Floats, power: float) -> ThinRows | None:
@@ -125,3 +131,55 @@ def _tiles(p: Floats) -> Iterator[slice]:
     step = max(1, TILE * len(p) // max(1, p.size))
     for low in range(0, len(p), step):
         yield slice(low, min(low + step, len(p)))
+
+
+class SparseRows(NamedTuple):
+    """Rows (n, m) of which k entries each are listed, at ``columns`` (n, k), and all others are ``rest`` (n,)."""
+
+    columns: NDArray[Any]
+    values: Floats
+    rest: Floats
+    width: int
+
+    def thin(self, power: float) -> ThinRows:
+        """Return the rows to a power."""
+        n, k = self.columns.shape
+        base = self.rest**power
+        above = (self.values**power - base[:, None]).ravel()
+        matrix = sparse.csr_array((above, self.columns.ravel(), np.arange(0, n * k + 1, k)), shape=(n, self.width))
+        matrix.eliminate_zeros()
+        return ThinRows(base, matrix, np.asarray(matrix.sum(axis=1)).ravel())
+
+    def dense(self, rows: NDArray[Any]) -> Floats:
+        """Return some of the rows, (len(rows), m)."""
+        table = np.repeat(self.rest[rows, None], self.width, axis=1)
+        np.put_along_axis(table, self.columns[rows].astype(np.int64), self.values[rows], axis=1)
+        return table
+
+    def smallest(self) -> float:
+        """Return the smallest positive entry."""
+        return min(smallest(self.values), smallest(self.rest[:, None]))
+
+
+def log_sparse_overlap(p: SparseRows, q: SparseRows, power: float, paired: bool = False) -> Floats:
+    """Return log sum_k (p_k q_k)^power of all pairs (a, b), or of equal rows of both, (a,), without dense rows.
+
+    Only pairs whose sum may have underflowed are computed from dense rows, a few at a time.
+    """
+    left = p.thin(power)
+    right = left if q is p else q.thin(power)
+    if paired:
+        sums = left.paired(right)
+    else:
+        sums = np.empty((len(p.rest), len(q.rest)))
+        for rows in _tiles(sums):
+            sums[rows] = left.products(right, rows)
+    with np.errstate(divide="ignore"):
+        logs: Floats = np.log(sums)
+        lost = np.argwhere(sums < SMALLEST)
+        if len(lost) == 0 or min(p.smallest(), q.smallest()) ** (2.0 * power) > SMALLEST:
+            return logs
+        for some in np.array_split(lost, -(-len(lost) * p.width // TILE)):
+            terms = power * (np.log(p.dense(some[:, 0])) + np.log(q.dense(some[:, -1])))
+            logs[tuple(some.T)] = np.logaddexp.reduce(terms, axis=-1)
+    return logs

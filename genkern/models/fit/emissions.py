@@ -14,7 +14,7 @@ from genkern.models.families.exponential import ExponentialEstimator
 from genkern.models.families.gamma import GammaEstimator
 from genkern.models.families.gaussian_estimator import GaussianEstimator
 from genkern.models.families.geometric import GeometricEstimator
-from genkern.models.families.multinomial import MultinomialEstimator
+from genkern.models.families.multinomial_estimator import MultinomialEstimator
 from genkern.models.families.poisson import PoissonEstimator
 from genkern.models.families.von_mises import VonMisesEstimator
 from genkern.models.value import Value
