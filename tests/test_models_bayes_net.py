@@ -507,12 +507,13 @@ def test_fisher_scores_classifiers_and_models_of_each():
     assert len(FitEach(estimator).fit_transform(X[:3])) == 3
 
 
-def test_only_plain_categorical_hmms_become_networks():
+def test_only_hmms_without_an_end_become_networks():
     rng = np.random.default_rng(0)
     hmm = HMM([1.0], [[1.0]], Categorical([[0.5, 0.5]], "ab"))
     np.testing.assert_allclose(hmm.to_bayes_net(3).log_prob([[0, 1, 1]]), hmm.log_prob(["abb"]))
-    with pytest.raises(TypeError, match="categorical emissions"):
-        HMM([1.0], [[1.0]], Gaussian([[0.0]], [[1.0]])).to_bayes_net(2)
+    numbers = HMM([1.0], [[1.0]], Gaussian([[0.0]], [[1.0]]))
+    assert numbers.to_bayes_net(2).observed == ["point0", "point1"]
+    np.testing.assert_allclose(numbers.to_bayes_net(2).log_prob([[0.5, 1.0]]), numbers.log_prob([[0.5, 1.0]]))
     with pytest.raises(ValueError, match="'stop' probabilities"):
         random_hmm(rng, ending="stop").to_bayes_net(2)
     with pytest.raises(ValueError, match="int >= 1"):

@@ -101,11 +101,14 @@ def _likeness(model: Value) -> tuple[Any, ...]:
     parts: list[Any] = [type(model)]
     for name in model._fields:
         value = getattr(model, name)
-        if isinstance(value, np.ndarray):
-            parts.append(value.shape)
-        elif isinstance(value, tuple):
-            parts.append(tuple(part.shape if isinstance(part, np.ndarray) else part for part in value))
-        else:
-            inner = isinstance(value, Value) and name not in model._shared
-            parts.append(_likeness(value) if inner else value)
+        parts.append(value if name in model._shared else _form(value))
     return tuple(parts)
+
+
+def _form(value: Any) -> Any:
+    """Return what a field must have in common with another."""
+    if type(value) is tuple:
+        return tuple(map(_form, value))
+    if isinstance(value, Value):
+        return _likeness(value)
+    return value.shape if isinstance(value, np.ndarray) else value

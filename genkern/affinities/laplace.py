@@ -58,19 +58,6 @@ def bernoulli_laplace(P: Bernoulli, Q: Bernoulli, how: ExpectedLaplace) -> Float
     return bernoulli_mean_map(P, Q, how.of_symbols())
 
 
-@affinity.register(BayesNet, BayesNet, ExpectedLaplace, reference=ONE_HOT)
-def networks_laplace(P: BayesNet, Q: BayesNet, how: ExpectedLaplace) -> Floats:
-    """Return the log kernel between networks that observe the same nodes, G + (a, b)."""
-    return one_contraction(P, Q, how.of_symbols())
-
-
-@affinity.register(BayesNet, HMM, ExpectedLaplace, length="all", reference=ONE_HOT)
-@affinity.register(BayesNet, HMM, ExpectedLaplace, length="given", reference=ONE_HOT)
-def network_and_hmm_laplace(P: BayesNet, Q: HMM, how: ExpectedLaplace, length: int | None = None) -> Floats:
-    """Return the log kernel of a network and a hidden Markov model whose symbols are the observed nodes, G + (a, b)."""
-    return network_and_hmm(P, Q, how.of_symbols(), length)
-
-
 @affinity.register(Exponential, Exponential, ExpectedLaplace, reference="the law of X - Y, an asymmetric Laplace law")
 def exponential_laplace(P: Exponential, Q: Exponential, how: ExpectedLaplace) -> Floats:
     r"""Return the log mean map kernel, G + (a, b).
@@ -159,6 +146,8 @@ _register(KDE, Leaf, points_and_leaf, f"{LINEAR}; a mixture of Gaussians on the 
 _register(KDE, Mixture, points_and_mixture, f"{LINEAR}; a mixture of Gaussians on the points", "iid")
 _register(HMM, HMM, state_pair_recursion, MEAN_MAP, "given", parts=("emissions",))
 _register(HMM, HMM, all_lengths, f"{MEAN_MAP}, summed over lengths", "all", parts=("emissions",))
+_register(BayesNet, BayesNet, one_contraction, f"{ONE_HOT}; leaves by their own formulas", "iid")
+_register(BayesNet, HMM, network_and_hmm, f"{ONE_HOT}; leaves by their own formulas", "all", "given")
 _register(Chain, Chain, chain_as_hmm, f"{MEAN_MAP}; a chain as a hidden Markov model", "given")
 _register(Chain, HMM, chain_as_hmm, f"{MEAN_MAP}; a chain as a hidden Markov model", "given")
 _register(SiteModel, SiteModel, site_by_site, f"{ONE_HOT}, position by position", "iid")

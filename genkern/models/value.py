@@ -187,13 +187,18 @@ def rebatch(model: AnyValue, batch: tuple[int, ...]) -> AnyValue:
 
     def reshaped(name: str) -> Any:
         value = getattr(model, name)
-        if name in model._shared:
-            return value
-        if isinstance(value, Value):
-            return rebatch(value, (*shape, *value.shape[axes:]))
-        return _each(value, lambda array: array.reshape((*shape, *array.shape[axes:])))
+        return value if name in model._shared else _reshaped(value, shape, axes)
 
     return model._restore(*map(reshaped, model._fields))
+
+
+def _reshaped(value: Any, shape: tuple[int, ...], axes: int) -> Any:
+    """Return a field, or each part of a tuple, with a batch of so many axes in another shape."""
+    if type(value) is tuple:
+        return tuple(_reshaped(item, shape, axes) for item in value)
+    if isinstance(value, Value):
+        return rebatch(value, (*shape, *value.shape[axes:]))
+    return _each(value, lambda array: array.reshape((*shape, *array.shape[axes:])))
 
 
 def _restored(cls: type[Value], values: tuple[Any, ...]) -> Value:
@@ -223,6 +228,8 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _slice(value: Any, index: Any) -> Any:
+    if type(value) is tuple:
+        return tuple(_slice(item, index) for item in value)
     return value[index] if isinstance(value, Value) else _each(value, lambda array: np.asarray(array[index]))
 
 

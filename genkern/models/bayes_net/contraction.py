@@ -1,15 +1,16 @@
-r"""Sums over the hidden states of a discrete network, for many rows at once: a contraction and its derivative.
+r"""Sums over the hidden states of a network, for many rows at once: a contraction and its derivative.
 
 The probability of a row of evidence is one tensor contraction: the product of all tables, each cut at the observed
-states, summed over the others. A ``ContractionPlan`` holds the order of pairwise contractions that ``opt_einsum``
-found. Run forward it gives the probability; run backward (reverse mode) the derivatives with respect to all tables
-together, at about twice the cost:
+states, summed over the others. A node of size zero has no states: it is continuous, and its factor is a table over its
+parents alone, of the densities of the row's point. A ``ContractionPlan`` holds the order of pairwise contractions that
+``opt_einsum`` found. Run forward it gives the probability; run backward (reverse mode) the derivatives with respect to
+all tables together, at about twice the cost:
 
 .. math:: k = \sum a\,b \;\Rightarrow\; \bar a = \sum \bar k\,b, \quad \bar b = \sum \bar k\,a
 
 All numbers are non-negative, so both passes also run on logarithms. The ordinary pass scales every intermediate tensor
 of every row by a power of two; a row in which a positive number still comes near the limits of float64, or posteriors
-do not sum to one, is recomputed in logarithms.
+do not sum to one, is recomputed in logarithms: those of densities are given, since the densities may have underflowed.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class Factor(NamedTuple):
     """A table cut at given nodes.
 
     cells (k,) are offsets into the flat parameter vector for given states 0; columns and strides give their shift by
-    other given states; nodes and shape are the remaining axes; node is the owner of the table.
+    other given states; nodes and shape are the remaining axes; node is the owner of the table. If it is continuous
+    (``density``), cells are offsets into the table of its parents' states.
     """
 
     node: int
@@ -55,6 +57,7 @@ class Factor(NamedTuple):
     cells: Codes
     columns: tuple[int, ...]
     strides: Codes
+    density: bool
 
     def place(self, codes: Codes) -> Codes:
         """Return the offsets (R, k) of the cut tables of rows of codes."""
@@ -102,7 +105,7 @@ def offsets_of_tables(graph: Graph) -> tuple[int, ...]:
 
 
 def table_shape(graph: Graph, v: int) -> tuple[int, ...]:
-    """Return the shape of the table of a node: its parents' sizes, then its own."""
+    """Return the shape of the table of a node: its parents' sizes, then its own; empty if it is continuous."""
     return (*(graph.sizes[p] for p in graph.parents[v]), graph.sizes[v])
 
 
@@ -118,7 +121,7 @@ def make_plan(graph: Graph, status: tuple[int, ...], shared: bool, keep: tuple[i
     masks = tuple(v for v, what in enumerate(status) if what == MIXED)
     if not factors:
         return ContractionPlan(scalars, (), (), (), (), 1, 0.0)
-    labels = [(factor.nodes, bool(factor.columns) or not shared) for factor in factors]
+    labels = [(factor.nodes, bool(factor.columns) or factor.density or not shared) for factor in factors]
     labels += [((v,), True) for v in masks]
     if len(labels) == 1:
         labels.append(((), False))
@@ -128,15 +131,16 @@ def make_plan(graph: Graph, status: tuple[int, ...], shared: bool, keep: tuple[i
 
 def _cut(graph: Graph, v: int, start: int, status: tuple[int, ...]) -> Factor:
     """Return the table of a node, which starts at an offset of the flat vector, cut at the given axes."""
-    family = (*graph.parents[v], v)
-    shape = table_shape(graph, v)
+    density = graph.sizes[v] == 0
+    family = graph.parents[v] if density else (*graph.parents[v], v)
+    shape = tuple(graph.sizes[u] for u in family)
     places = np.arange(math.prod(shape)).reshape(shape)
     strides = np.array(places.strides, np.int64) // places.itemsize
     given = [a for a, u in enumerate(family) if status[u] == GIVEN]
     cells = places[tuple(0 if a in given else slice(None) for a in range(len(family)))]
     nodes = tuple(u for u in family if status[u] != GIVEN)
     columns = tuple(family[a] for a in given)
-    return Factor(v, nodes, cells.shape, cells.ravel() + start, columns, strides[given])
+    return Factor(v, nodes, cells.shape, cells.ravel() + (0 if density else start), columns, strides[given], density)
 
 
 def _order(
@@ -189,20 +193,31 @@ def _step(i: int, j: int, values: list[Axes], result: Axes) -> PairContraction:
 
 
 class Contracted(NamedTuple):
-    """Of R rows: log-probabilities (R,), results (R, ...) up to a factor, derivatives (R, k) by the cut tables."""
+    """Of R rows: log-probabilities (R,), results (R, ...) up to a factor, derivatives (R, k) by the cut tables.
+
+    Those of densities are by their logarithms: posteriors of the parents' states.
+    """
 
     log_prob: Floats
     result: Floats
     raw: list[Floats]
 
 
-def contract(plan: ContractionPlan, operands: list[Floats], rows: int, backward: bool) -> Contracted:
-    """Return the probabilities of rows and, if ``backward``, the derivatives of their logarithms by the factors."""
+def contract(
+    plan: ContractionPlan, operands: list[Floats], exact: dict[int, Floats], rows: int, backward: bool
+) -> Contracted:
+    """Return the probabilities of rows and, if ``backward``, the derivatives of their logarithms by the factors.
+
+    ``exact`` has logarithms of operands that may have underflowed, to numbers above zero.
+    """
     with np.errstate(all="ignore"):  # rows that underflow or overflow are detected and recomputed
         outcome, safe = _contract_scaled(plan, operands, rows, backward)
         again = np.flatnonzero(~safe)
         if len(again):
-            logs = [np.log(x[again] if batched else x) for x, batched in zip(operands, plan.batched)]
+            logs = [
+                exact[i][again] if i in exact else np.log(x[again] if batched else x)
+                for i, (x, batched) in enumerate(zip(operands, plan.batched))
+            ]
             redone = _contract_logs(plan, logs, len(again), backward)
             outcome.log_prob[again], outcome.result[again] = redone.log_prob, redone.result
             for old, new in zip(outcome.raw, redone.raw):
@@ -232,9 +247,12 @@ def _contract_scaled(
     if backward:
         seed = np.ones(root.shape) / total.reshape((-1,) + (1,) * (root.ndim - 1))
         outcome.raw.extend(_derivatives(plan, values, seed, np.einsum, lambda x, k: np.ldexp(x, shifts[k])))
-        for raw, table in zip(outcome.raw, operands):
+        for i, (factor, raw) in enumerate(zip(plan.factors, outcome.raw)):
+            posterior = raw * operands[i].reshape(-1, raw.shape[1])
             # the posterior of each table sums to one only if every adjoint was in range
-            safe &= np.abs((raw * table.reshape(-1, raw.shape[1])).sum(axis=1) - 1.0) <= LOOSE
+            safe &= np.abs(posterior.sum(axis=1) - 1.0) <= LOOSE
+            if factor.density:
+                outcome.raw[i] = posterior
     return outcome, safe
 
 
@@ -249,7 +267,9 @@ def _contract_logs(plan: ContractionPlan, operands: list[Floats], rows: int, bac
     outcome = Contracted(total, np.exp(root - np.where(np.isneginf(column), 0.0, column)), [])
     if backward:
         logs = _derivatives(plan, values, np.zeros(root.shape) - column, _log_einsum, lambda x, k: x)
-        outcome.raw.extend(np.minimum(np.exp(x), np.finfo(np.float64).max) for x in logs)
+        for factor, x, table in zip(plan.factors, logs, operands):
+            by_log = x + table.reshape(rows, -1) if factor.density else x
+            outcome.raw.append(np.minimum(np.exp(by_log), np.finfo(np.float64).max))
     return outcome
 
 

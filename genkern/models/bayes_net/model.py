@@ -1,8 +1,9 @@
-"""Discrete Bayesian networks: the value. Its estimator is in ``bayes_net.estimator``."""
+"""Bayesian networks of discrete and, at their ends, continuous nodes: the value."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -10,39 +11,61 @@ from numpy.typing import ArrayLike, NDArray
 
 from genkern.data.describe import Rows
 from genkern.data.objects import Packed
-from genkern.models import simplex
 from genkern.models.base import COORDINATES, Model, Statistics
-from genkern.models.bayes_net.contraction import GIVEN, HIDDEN, make_plan, offsets_of_tables, table_shape
-from genkern.models.bayes_net.rows import DistinctRows, RowTask, check_size, distinct_rows, pack_codes, sweep
-from genkern.models.draws import draw_rows
+from genkern.models.bayes_net.contraction import offsets_of_tables, table_shape
+from genkern.models.bayes_net.inference import marginal_table, node_posteriors
+from genkern.models.bayes_net.leaves import (
+    check_continuous,
+    flat_leaf,
+    join_laws,
+    log_densities,
+    split_laws,
+    weigh,
+    width_of,
+)
+from genkern.models.bayes_net.rows import (
+    Columns,
+    DistinctRows,
+    RowDerivatives,
+    distinct_rows,
+    every_row,
+    parent_states,
+    sweep,
+)
+from genkern.models.bayes_net.sample import draw_rows
 from genkern.models.graph.model import Graph, make_graph
-from genkern.models.information import InformationBlocks
-from genkern.models.leaf import refuse_impossible
+from genkern.models.information import Information, InformationBlocks
+from genkern.models.leaf import Leaf, refuse_impossible
+from genkern.models.value import rebatch
 from genkern.validation import Floats, check_array, check_int, check_option, check_probabilities
 
 
 class BayesNet(Model):
-    r"""Bayesian network of discrete nodes, some of them hidden, on any directed acyclic graph.
+    r"""Bayesian network of discrete nodes, some of them hidden, on any directed acyclic graph; ends may be continuous.
 
-    .. math:: p(x_O) = \sum_{x_H} \prod_v \theta^v_{x_{pa(v)}, x_v}
+    .. math:: p(x_O) = \sum_{x_H} \prod_v \theta^v_{x_{pa(v)}, x_v} \prod_u f^u_{x_{pa(u)}}(x_u)
 
     Parameters
     ----------
-    nodes : dict of node to (parents, table)
+    nodes : dict of node to (parents, table), or (parents, leaf)
         Names are strings or other hashables. The table of a node has shape (states of parent 1, ..., states of the
-        node); its last axis sums to one. The order of the dict is that of the parameters.
+        node); its last axis sums to one. A node without children may be continuous: its leaf is a stack of any family
+        of numbers (``Gaussian``, ``Poisson``, ``Gamma``, ``Mixture``, ...) of batch (states of parent 1, ...), one
+        distribution f for each joint state of its parents. The order of the dict is that of the parameters.
     observed : list of nodes, optional
         The observed nodes, in the order of the columns of objects; all others are hidden. The default is all nodes.
+        Continuous nodes must be observed.
 
     Notes
     -----
-    An object is a row of integer codes, one per observed node, or a bag (m, n_observed) of such rows drawn
-    independently; a 2-D array is n objects of one row each. NaN marks a missing entry, which is summed out.
+    An object is a row of one integer code per observed discrete node and of the d numbers of each continuous one, or a
+    bag (m, columns) of such rows drawn independently; a 2-D array is n objects of one row each. NaN marks a missing
+    entry, which is summed or integrated out.
 
-    Rows with the same evidence are computed once, and all rows with the same observed nodes in one tensor contraction,
-    whose order is found by ``opt_einsum``. Its reverse pass gives the derivatives by all tables together. Cost and
-    memory are exponential in the width of the graph of the nodes that are not observed; networks that are too large are
-    refused.
+    Rows with the same codes are computed once (unless there are continuous nodes), and all rows with the same observed
+    nodes in one tensor contraction, whose order is found by ``opt_einsum``. Its reverse pass gives the derivatives by
+    all tables together. Cost and memory are exponential in the width of the graph of the nodes that are not observed;
+    networks that are too large are refused. Parameters of continuous nodes are those of their families.
 
     References
     ----------
@@ -64,46 +87,72 @@ class BayesNet(Model):
     array([0.5516, 0.4484])
     >>> net.marginal(["rain"], {"wet": 1}).round(4)
     array([0.6423, 0.3577])
+
+    A node that is a number: heights of two kinds of trees.
+
+    >>> from genkern import Gaussian
+    >>> trees = BayesNet({"kind": ([], [0.7, 0.3]), "height": (["kind"], Gaussian([[10.0], [20.0]], [4.0, 4.0]))})
+    >>> trees.log_prob([[0, 11.0], [np.nan, 15.0]]).round(4)
+    array([-2.0941, -4.7371])
+    >>> trees.marginal(["kind"], {"height": 15.5}).round(4)
+    array([0.4006, 0.5994])
     """
 
-    _fields = ("graph", "values")
+    _fields = ("graph", "values", "densities")
     graph: Graph
     values: Floats
+    densities: tuple[Leaf, ...]
 
-    def __init__(self, nodes: Mapping[Any, tuple[Any, ArrayLike]], observed: Any = None):
-        parents, tables = {}, {}
-        for name, entry in _check_entries(nodes):
-            parents[name] = entry[0]
-            tables[name] = check_probabilities(entry[1], f"table of {name!r}", "BayesNet")
-        graph = make_graph(parents, {name: table.shape[-1] for name, table in tables.items()}, observed, "BayesNet")
-        for v, name in enumerate(graph.names):
-            check_array(tables[name], f"table of {name!r}", "BayesNet", shape=table_shape(graph, v))
-        self._freeze(graph=graph, values=np.concatenate([table.ravel() for table in tables.values()]))
+    def __init__(self, nodes: Mapping[Any, tuple[Any, ArrayLike | Leaf]], observed: Any = None):
+        who, parents, laws = "BayesNet", {}, {}
+        for name, (above, law) in _check_entries(nodes):
+            parents[name] = above
+            laws[name] = law if isinstance(law, Leaf) else check_probabilities(law, f"table of {name!r}", who)
+        sizes = {name: 0 if isinstance(law, Leaf) else law.shape[-1] for name, law in laws.items()}
+        graph = make_graph(parents, sizes, observed, who)
+        check_continuous(graph, who)
+        for v, (name, law) in enumerate(laws.items()):
+            if isinstance(law, Leaf):
+                laws[name] = flat_leaf(law, graph, v, who)
+            else:
+                check_array(law, f"table of {name!r}", who, shape=table_shape(graph, v))
+        values = [law.ravel() for law in laws.values() if not isinstance(law, Leaf)]
+        leaves = tuple(law for law in laws.values() if isinstance(law, Leaf))
+        self._freeze(graph=graph, values=np.concatenate([np.zeros(0), *values]), densities=leaves)
 
     @classmethod
     def _checked(cls, *fields: Any) -> Self:
-        graph, values = fields
+        graph, values, leaves = fields
         if not isinstance(graph, Graph) or np.shape(values)[-1:] != offsets_of_tables(graph)[-1:]:
             raise ValueError("BayesNet: 'values' must be the tables of 'graph'.")
-        net = cls._restore(graph, check_array(values, "values", "BayesNet"))
+        check_continuous(graph, "BayesNet")
+        net = cls._restore(graph, check_array(values, "values", "BayesNet"), leaves)
+        wanted = [(*net.shape, parent_states(graph, v)) for v, size in enumerate(graph.sizes) if size == 0]
+        if not all(isinstance(leaf, Leaf) for leaf in leaves) or [leaf.shape for leaf in leaves] != wanted:
+            raise ValueError(f"BayesNet: 'densities' must be leaves of batches {wanted}, of the continuous nodes.")
         tables = [check_probabilities(table, f"table of {name!r}", "BayesNet") for name, table in net.tables.items()]
-        flat = [table.reshape(*net.shape, -1) for table in tables]
-        return cls._restore(graph, np.concatenate(flat, axis=-1))
+        flat = [np.zeros((*net.shape, 0)), *(table.reshape(*net.shape, -1) for table in tables)]
+        return cls._restore(graph, np.concatenate(flat, axis=-1), leaves)
 
     def __repr__(self) -> str:
         hidden = f", {len(self.graph.hidden)} hidden" if self.graph.hidden else ""
+        ends = f", {len(self.densities)} continuous" if self.densities else ""
         stack = f", stack of {self.shape}" if self.shape else ""
-        return f"BayesNet({len(self.graph.names)} nodes{hidden}, {self.values.shape[-1]} parameters{stack})"
+        inner = sum(len(leaf.parameters()) for leaf in self.densities) // max(1, math.prod(self.shape))
+        count = self.values.shape[-1] + inner
+        return f"BayesNet({len(self.graph.names)} nodes{hidden}{ends}, {count} parameters{stack})"
 
     def _heading(self) -> str:
         return repr(self)
 
     def _details(self) -> Rows:
-        return [(str(name), table) for name, table in self.tables.items()]
+        leaves = {name: [("of", leaf._kind()), *leaf._details()] for name, leaf in self.leaves.items()}
+        laws = {**self.tables, **leaves}
+        return [(str(name), laws[name]) for name in self.graph.names]
 
     @property
     def draw_size(self) -> int:
-        """Number of observations in one row: one for every observed node."""
+        """Number of observations in one row: one for every observed node, whatever its number of columns."""
         return len(self.graph.observed)
 
     @property
@@ -123,21 +172,45 @@ class BayesNet(Model):
 
     @property
     def tables(self) -> dict[Any, Floats]:
-        """The table of every node, batch + (states of parents, states)."""
-        return dict(zip(self.graph.names, self._split(self.values)))
+        """The table of every discrete node, batch + (states of parents, states)."""
+        return {self.graph.names[v]: table for v, table in self._split(self.values).items()}
 
-    def _split(self, flat: Floats) -> list[Floats]:
-        """Return views of a flat array (..., p) as arrays (...) + table shape, one per node."""
+    @property
+    def leaves(self) -> dict[Any, Leaf]:
+        """The leaf of every continuous node, a stack of batch + (states of parents)."""
+        sizes = {v: tuple(self.graph.sizes[p] for p in self.graph.parents[v]) for v in self.leaf_stacks()}
+        return {self.graph.names[v]: rebatch(leaf, (*self.shape, *sizes[v])) for v, leaf in self.leaf_stacks().items()}
+
+    def leaf_stacks(self) -> dict[int, Leaf]:
+        """Return the leaves of the continuous nodes, stacks of batch + (joint states of parents)."""
+        return dict(zip((v for v, size in enumerate(self.graph.sizes) if size == 0), self.densities))
+
+    def _laws(self) -> list[Leaf]:
+        """Return the families of all nodes of one network, stacks of batch (joint states of parents,)."""
+        return self._once("laws", lambda: join_laws(self._split(self.values), self.leaf_stacks()))
+
+    def _split(self, flat: Floats) -> dict[int, Floats]:
+        """Return views of a flat array (..., p) as arrays (...) + table shape, one per discrete node."""
         bounds = offsets_of_tables(self.graph)
-        shapes = [table_shape(self.graph, v) for v in range(len(self.graph.names))]
-        return [
-            flat[..., a:b].reshape(flat.shape[:-1] + shape)
-            for a, b, shape in zip(bounds[:-1], bounds[1:], shapes, strict=True)
-        ]
+        return {
+            v: flat[..., bounds[v] : bounds[v + 1]].reshape(flat.shape[:-1] + table_shape(self.graph, v))
+            for v, size in enumerate(self.graph.sizes)
+            if size
+        }
+
+    def _columns(self) -> Columns:
+        return Columns(self.graph, {v: width_of(leaf) for v, leaf in self.leaf_stacks().items()})
 
     def pack(self, X: Any) -> Packed:
-        """Encode rows, or bags of rows, of the codes of the observed nodes."""
-        return pack_codes(X, self.graph, "BayesNet")
+        """Encode rows, or bags of rows, of the codes and numbers of the observed nodes."""
+        return self._columns().pack(X, {v: leaf.pack for v, leaf in self.leaf_stacks().items()}, "BayesNet")
+
+    def sweep(self, packed: Packed, backward: bool) -> tuple[DistinctRows, Iterator[RowDerivatives]]:
+        """Return the distinct rows of objects, each under its own model of a stack, and their log-probabilities."""
+        columns = self._columns()
+        rows = distinct_rows(packed, columns, own=bool(self.shape))
+        logs = log_densities(columns, self.leaf_stacks(), packed)
+        return rows, sweep(self.graph, self.values, rows, logs, backward)
 
     # --- likelihood and posterior
 
@@ -147,11 +220,11 @@ class BayesNet(Model):
         if self.shape:
             columns = [self[index].log_prob(packed) for index in np.ndindex(self.shape)]
             return np.stack(columns, axis=-1).reshape((-1, *self.shape))
-        rows = distinct_rows(packed, self.graph, own=False)
+        rows, blocks = self.sweep(packed, backward=False)
         logs = np.empty(len(rows.codes))
-        for block in sweep(self.graph, self.values, rows, backward=False):
+        for block in blocks:
             logs[block.rows] = block.log_prob
-        return _per_object(logs, rows, packed)
+        return rows.per_object(logs, packed)
 
     def posterior(self, X: Any, nodes: Any = None) -> list[dict[Any, Floats]]:
         r"""Return :math:`p(x_v | x_O)` of each row of each object, by node.
@@ -160,73 +233,42 @@ class BayesNet(Model):
         ----------
         X : list of objects
         nodes : list of nodes, optional
-            The default is all hidden nodes. An observed node has its own code for certain, unless it is missing.
+            Discrete ones; the default is all hidden nodes. An observed node has its own code for certain, unless it is
+            missing.
 
         Returns
         -------
         posteriors : list of dict of node to ndarray of shape (m, states)
         """
         self._require_single("posterior")
-        packed = self.pack(X)
-        rows = distinct_rows(packed, self.graph, own=False)
-        names = self.hidden if nodes is None else list(nodes)
-        chosen = {self.graph.find(name, "BayesNet.posterior"): name for name in names}
-        tables = {v: np.zeros((len(rows.codes), self.graph.sizes[v])) for v in chosen}
-        logs = np.empty(len(rows.codes))
-        starts = offsets_of_tables(self.graph)
-        for block in sweep(self.graph, self.values, rows, backward=True):
-            logs[block.rows] = block.log_prob
-            for piece in block.pieces:
-                if piece.node in chosen:
-                    state = (piece.places - starts[piece.node]) % self.graph.sizes[piece.node]
-                    joint = self.values[piece.places] * piece.raw
-                    np.add.at(tables[piece.node], (block.rows[:, None], state), joint)
-        refuse_impossible(_per_object(logs, rows, packed), "BayesNet")
-        split = {v: np.split(table[rows.inverse], packed.offsets[1:-1]) for v, table in tables.items()}
-        return [{chosen[v]: split[v][i] for v in split} for i in range(packed.n_objects)]
+        return node_posteriors(self, self.pack(X), self.hidden if nodes is None else list(nodes))
 
-    def marginal(self, nodes: Any, evidence: Mapping[Any, int] | None = None) -> Floats:
+    def marginal(self, nodes: Any, evidence: Mapping[Any, Any] | None = None) -> Floats:
         """Return the joint distribution of some nodes given the states of others.
 
         Parameters
         ----------
         nodes : list of nodes
-            Hidden or observed.
+            Discrete ones, hidden or observed.
         evidence : dict of node to code, optional
-            Hidden or observed nodes.
+            Hidden or observed nodes; of continuous ones the number, or vector.
 
         Returns
         -------
         table : ndarray with one axis per node, of sum one
         """
         self._require_single("marginal")
-        who, graph = "BayesNet.marginal", self.graph
-        codes = np.full((1, len(graph.names)), -1, np.int64)
-        for name, code in (evidence or {}).items():
-            v = graph.find(name, who)
-            if not 0 <= check_int(code, f"evidence[{name!r}]", who) < graph.sizes[v]:
-                raise ValueError(f"{who}: node {name!r} has the codes 0, ..., {graph.sizes[v] - 1}. Got {code}.")
-            codes[0, v] = code
-        keep = tuple(graph.find(name, who) for name in ([nodes] if isinstance(nodes, str) else nodes))
-        if not keep or len(set(keep)) < len(keep) or (codes[0, list(keep)] >= 0).any():
-            raise ValueError(f"{who}: 'nodes' must be different nodes without evidence, at least one. Got {nodes!r}.")
-        status = tuple(np.where(codes[0] >= 0, GIVEN, HIDDEN).tolist())
-        plan = check_size(make_plan(graph, status, True, keep), graph)
-        outcome = RowTask(plan, graph, self.values, None, codes).run(backward=False)
-        possible = all(self.values[factor.place(codes)[0, 0]] > 0 for factor in plan.scalars)
-        if not possible or np.isneginf(outcome.log_prob[0]):
-            raise ValueError(f"{who}: the evidence {dict(evidence or {})!r} has probability zero.")
-        table: Floats = outcome.result[0] / outcome.result[0].sum()
-        return table
+        return marginal_table(self, [nodes] if isinstance(nodes, str) else list(nodes), evidence or {})
 
     # --- E-step, gradient, information
 
     def statistics(self, X: Any, totals: bool = False) -> Statistics:
         """Return posterior expected statistics per object, or summed over objects (``totals``).
 
-        Blocks: for each node, under ``tables.<node>``, the raw derivative (G,) + table shape; times the table it is the
-        posterior of the node and its parents, summed over the rows of an object. A stack of batch (n_objects,) treats
-        object i under its own model i.
+        Blocks: for each discrete node, under ``tables.<node>``, the raw derivative (G,) + table shape; times the table
+        it is the posterior of the node and its parents, summed over the rows of an object. For each continuous node,
+        under ``leaves.<node>.<name>``, (G, k, ...), the statistics of its family, with the posteriors of the k joint
+        states of its parents as weights. A stack of batch (n_objects,) treats object i under its own model i.
         """
         packed = self.pack(X)
         if self.shape not in ((), (packed.n_objects,)):
@@ -234,118 +276,125 @@ class BayesNet(Model):
                 f"BayesNet.statistics needs one model or one per object. Got a stack of {self.shape} for "
                 f"{packed.n_objects} objects."
             )
-        rows = distinct_rows(packed, self.graph, own=bool(self.shape))
+        rows, found = self.sweep(packed, backward=True)
         logs = np.empty(len(rows.codes))
         out = np.zeros((1 if totals else packed.n_objects, self.values.shape[-1]))
+        weights = {v: np.zeros((len(logs), leaf.shape[-1])) for v, leaf in self.leaf_stacks().items()}
         starts = offsets_of_tables(self.graph)
-        for block in sweep(self.graph, self.values, rows, backward=True):
+        for block in found:
             logs[block.rows] = block.log_prob
-            if totals:
-                counts = np.diff(rows.bounds)[block.rows, None]
-                for node, places, raw in block.pieces:
+            counts, (local, equal) = np.diff(rows.bounds)[block.rows, None], rows.occurrences(block.rows)
+            for node, places, raw in block.pieces:
+                if node in weights:
+                    weights[node][block.rows[:, None], places] = raw
+                elif totals:
                     a, b = starts[node : node + 2]
                     out[0, a:b] += np.bincount((places - a).ravel(), (counts * raw).ravel(), b - a)
-                continue
-            local, equal = rows.occurrences(block.rows)
-            for _, places, raw in block.pieces:
-                np.add.at(out, (packed.owners[equal][:, None], places[local]), raw[local])
-        log_prob = _per_object(logs, rows, packed)
+                else:
+                    np.add.at(out, (packed.owners[equal][:, None], places[local]), raw[local])
+        log_prob = rows.per_object(logs, packed)
         refuse_impossible(log_prob, "BayesNet")
-        blocks = {f"tables.{name}": part for name, part in zip(self.graph.names, self._split(out))}
+        blocks = {f"tables.{self.graph.names[v]}": part for v, part in self._split(out).items()}
+        for v, leaf in self.leaf_stacks().items():
+            parts = weigh(self._columns(), v, leaf, packed, weights[v], totals)
+            blocks |= {f"leaves.{self.graph.names[v]}.{name}": part for name, part in parts.items()}
         return Statistics(self, log_prob, packed.lengths, blocks)
+
+    def law_blocks(self, statistics: Statistics, v: int) -> dict[str, Floats]:
+        """Return the statistics (G, k, ...) of the family of a node, for the k joint states of its parents."""
+        name = self.graph.names[v]
+        if self.graph.sizes[v]:
+            raw = statistics[f"tables.{name}"]
+            return {"probs": raw.reshape(len(raw), -1, self.graph.sizes[v])}
+        start = f"leaves.{name}."
+        others = tuple(f"leaves.{other}." for other in self.leaves if str(other).startswith(f"{name}."))
+        return {
+            inner.removeprefix(start): part
+            for inner, part in statistics.blocks.items()
+            if inner.startswith(start) and not inner.startswith(others)
+        }
 
     def gradient(self, statistics: Statistics, coordinates: str = "softmax") -> Floats:
         """Return derivatives (G, p) of the log-likelihood from the statistics of one model."""
-        parts = [
-            simplex.gradient(statistics[f"tables.{name}"], table, coordinates) for name, table in self.tables.items()
-        ]
-        return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+        parts = [law.member_gradient(self.law_blocks(statistics, v), coordinates) for v, law in enumerate(self._laws())]
+        return np.concatenate(parts, axis=1)
 
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         """Return the complete-data Fisher information, averaged over numbers of rows, as pairs (index, block).
 
         It is that of the complete data, all nodes observed: one block per row of a table, weighted by the probability
-        of the parents' states.
+        of the parents' states, and the blocks of the families of continuous nodes.
         """
         self._require_single("information")
-        codes = np.full((1, len(self.graph.names)), -1, np.int64)
-        one = np.zeros(1, np.int64)
-        blank = DistinctRows(codes, None, one, one, np.array([0, 1]))
-        block = next(sweep(self.graph, self.values, blank, backward=True))
-        prior = np.zeros(self.values.shape)
-        for piece in block.pieces:
-            prior[piece.places[0]] = self.values[piece.places[0]] * piece.raw[0]
-        draws = float(np.mean(np.asarray(lengths)))
-        pairs: InformationBlocks = []
-        starts = offsets_of_tables(self.graph)
-        for start, table, joint in zip(starts, self._split(self.values), self._split(prior)):
-            width = table.shape[-1]
-            blocks = simplex.information(table, draws * joint.sum(axis=-1), coordinates)
-            pairs += [(np.arange(width) + start + width * k, matrix) for k, matrix in enumerate(blocks)]
-        return pairs
+        leaves, draws = self.leaf_stacks(), float(np.mean(np.asarray(lengths)))
+        blank = every_row(np.full((1, len(self.graph.names)), -1, np.int64))
+        nothing = {v: np.zeros((1, len(leaf))) for v, leaf in leaves.items()}
+        prior = next(sweep(self.graph, self.values, blank, nothing, backward=True))
+        pieces = {piece.node: piece for piece in prior.pieces}
+        blocks: list[Information] = []
+        for v, law in enumerate(self._laws()):
+            joint = pieces[v].raw[0] * (1.0 if v in leaves else self.values[pieces[v].places[0]])
+            blocks += law.member_information(draws * joint.reshape(len(law), -1).sum(axis=1), coordinates)
+        ends = np.cumsum([len(block) for block in blocks])
+        return [(np.arange(end - len(block), end), block) for end, block in zip(ends, blocks)]
+
+    @property
+    def n_tied(self) -> int:
+        """Number of parameters that repeat others: a covariance shared by all distributions of a node."""
+        return sum(leaf.n_tied for leaf in self.densities)
 
     # --- parameters
 
     def parameters(self, coordinates: str = "softmax") -> Floats:
-        """Return the parameter vector (p,): all tables, flattened row-major."""
+        """Return the parameter vector (p,): all tables, flattened row-major, and leaves, in the order of the nodes."""
         self._require_single("parameters")
         check_option(coordinates, COORDINATES, "coordinates", "BayesNet.parameters")
-        return simplex.coordinates_of(self.values, coordinates)
+        return np.concatenate([law.parameters(coordinates) for law in self._laws()])
 
     def with_parameters(self, vector: ArrayLike, coordinates: str = "softmax") -> Self:
         """Return the model at a parameter vector; raw coordinates are not normalised."""
         self._require_single("with_parameters")
         check_option(coordinates, COORDINATES, "coordinates", "BayesNet.with_parameters")
         given = np.asarray(vector, dtype=np.float64)
-        zero = np.isneginf(given)  # the softmax coordinate of a zero probability
-        checked = check_array(np.where(zero, 0.0, given), "vector", "BayesNet", shape=self.values.shape)
-        parts = self._split(np.where(zero, -np.inf, checked))
-        tables = [simplex.from_coordinates(part, coordinates).ravel() for part in parts]
-        return self._restore(self.graph, np.concatenate(tables))
+        ends = np.isinf(given)  # softmax coordinates of the ends of ranges, such as a zero probability
+        laws = self._laws()
+        bounds = np.cumsum([0, *(len(law.parameters()) for law in laws)])
+        checked = check_array(np.where(ends, 0.0, given), "vector", "BayesNet", shape=(int(bounds[-1]),))
+        parts = np.split(np.where(ends, given, checked), bounds[1:-1])
+        changed = [law.with_parameters(part, coordinates) for law, part in zip(laws, parts)]
+        return self._restore(self.graph, *split_laws(changed))
 
     @property
     def parameter_names(self) -> list[str]:
-        """Names such as ``wet[0,1,1]``: the states of the parents, then that of the node."""
-        shapes = [table_shape(self.graph, v) for v in range(len(self.graph.names))]
-        return [
-            f"{name}[{','.join(map(str, index))}]"
-            for name, shape in zip(self.graph.names, shapes)
-            for index in np.ndindex(shape)
-        ]
+        """Names such as ``wet[0,1,1]``: the states of the parents, then that of the node; ``height.mean[0,0]``."""
+        leaves, names = self.leaves, []
+        for v, name in enumerate(self.graph.names):
+            if name in leaves:
+                names += [f"{name}.{inner}" for inner in leaves[name].parameter_names]
+            else:
+                names += [f"{name}[{','.join(map(str, index))}]" for index in np.ndindex(table_shape(self.graph, v))]
+        return names
 
     @property
     def blocks(self) -> list[str]:
-        """The block of each parameter: its node, whose name may have any characters."""
+        """The block of each parameter: its node, whose name may have any characters, with the field of a leaf."""
         return [name.rpartition("[")[0] for name in self.parameter_names]
 
-    def sample(self, n: int, *, length: int = 1, rng: Any = None) -> list[NDArray[np.int64]]:
-        """Return n bags of ``length`` rows of codes, each (length, n_observed)."""
+    def sample(self, n: int, *, length: int = 1, rng: Any = None) -> list[NDArray[Any]]:
+        """Return n bags of ``length`` rows, each (length, columns): of codes, or of floats with continuous nodes."""
         self._require_single("sample")
         check_int(n, "n", "BayesNet.sample", 0)
         generator = np.random.default_rng(rng)
         count = n * check_int(length, "length", "BayesNet.sample", 1)
-        states = np.zeros((count, len(self.graph.names)), np.int64)
-        tables = self._split(self.values)
-        for v in self.graph.order:
-            table = tables[v].reshape(-1, self.graph.sizes[v])
-            which = np.zeros(count, np.int64)
-            for p in self.graph.parents[v]:
-                which = which * self.graph.sizes[p] + states[:, p]
-            states[:, v] = draw_rows(table, which, generator)
-        return list(states[:, self.graph.observed].reshape(n, length, len(self.graph.observed)))
+        rows = draw_rows(self.graph, self._laws(), count, generator)
+        return list(rows.reshape(n, length, rows.shape[1]))
 
 
 def _check_entries(nodes: Any) -> list[tuple[Any, Any]]:
-    """Return the entries (name, (parents, table)) of a network."""
+    """Return the entries (name, (parents, table or leaf)) of a network."""
     if not isinstance(nodes, Mapping):
         raise TypeError(f"BayesNet: 'nodes' must be a dict of node to (parents, table). Got {type(nodes).__name__}.")
     for name, entry in nodes.items():
         if not isinstance(entry, tuple | list) or len(entry) != 2:
-            raise TypeError(f"BayesNet: node {name!r} must be given as (parents, table). Got {entry!r:.80}.")
+            raise TypeError(f"BayesNet: node {name!r} must be given as (parents, table or leaf). Got {entry!r:.80}.")
     return list(nodes.items())
-
-
-def _per_object(logs: Floats, rows: DistinctRows, packed: Packed) -> Floats:
-    """Return the sums (n_objects,) of the log-probabilities (U,) of the objects' rows."""
-    sums: Floats = np.add.reduceat(logs[rows.inverse], packed.offsets[:-1])
-    return sums

@@ -84,7 +84,7 @@ class NetEstimator(EMEstimator):
                 f"sizes, {graph}. Got {self.init if example is None else example.graph!r:.200}."
             )
         warn_unseen(packed, own, type(self).__name__, "its law is what EM makes of the first guess")
-        if self.hidden or np.isnan(packed.values).any():
+        if self.hidden or np.isnan(packed.values).any() or 0 in graph.sizes:
             # Restarts differ only in the tables of hidden nodes and their children.
             runs = self.n_init if self.hidden and self._given is None else 1
             return self._run(packed, keys, own, limits, runs)

@@ -25,7 +25,8 @@ class Graph(NamedTuple):
     ----------
     names : names of the nodes, in the order in which they were given, which is that of the parameters
     parents : for each node the indices of its parents, in the order of the axes of its table
-    sizes : for each node the number of its states, or the dimension of its vector
+    sizes : for each node the number of its states, or the dimension of its vector; zero if it is a continuous node of
+        a discrete network
     order : the nodes, parents before children
     observed : the observed nodes, in the order of the columns of objects
     """
@@ -54,7 +55,7 @@ class Graph(NamedTuple):
             name: [given.names[p] for p in above] for name, above in zip(given.names, given.parents, strict=True)
         }
         sizes = {
-            name: check_int(size, "sizes", "Graph", 1) for name, size in zip(given.names, given.sizes, strict=True)
+            name: check_int(size, "sizes", "Graph", 0) for name, size in zip(given.names, given.sizes, strict=True)
         }
         made = make_graph(parents, sizes, [given.names[v] for v in given.observed], "Graph")
         if made != given:

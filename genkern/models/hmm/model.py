@@ -363,6 +363,7 @@ class HMM(HiddenPaths):
     def to_bayes_net(self, length: int) -> BayesNet:
         """Return sequences of one length as a network of hidden ``state0``, ... and observed ``symbol0``, ...
 
+        Emissions that are no symbols are continuous nodes ``point0``, ...
         Kernels with this ``length`` take both for the same: a row of the network holds so many observations.
         """
         return unroll(self, length)
