@@ -287,6 +287,15 @@ def test_hidden_markov_models_of_numbers_are_networks(how):
     assert float(affinity(net, q, how)) == pytest.approx(expected, rel=1e-10)
 
 
+def test_a_single_continuous_node_is_its_leaf():
+    f, g = Gaussian(0.0, 1.0), Gaussian([1.0], [2.0])
+    p, q = BayesNet({"x": ([], f)}), BayesNet({"x": ([], g)})
+    for how in (Power(0.5), Expected(2.0)):
+        assert float(affinity(p, q, how)) == pytest.approx(float(affinity(f, g, how)), rel=1e-12)
+    np.testing.assert_allclose(p.log_prob([[0.3], [np.nan]]), [*f.log_prob([[0.3]]), 0.0], rtol=1e-12)
+    assert max(check_score(q, [[0.3], [2.0]]).values()) < 1e-6
+
+
 def test_leaves_that_cannot_be_compared_are_named():
     p = BayesNet({"x": ([], Gaussian(0.0, 1.0))})
     with pytest.raises(ValueError, match="same numbers of states"):

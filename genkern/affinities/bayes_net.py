@@ -80,7 +80,7 @@ def _contracted(P: BayesNet, Q: BayesNet, how: How) -> Floats:
     first, second = block * a + row, block * b + column
     psi = _leaf_affinities(P, Q, how)
     out = np.empty(len(first))
-    step = max(2, CHUNK // (left.shape[1] + right.shape[1] + len(extra)))
+    step = max(2, CHUNK // max(1, left.shape[1] + right.shape[1] + len(extra)))
     for low in range(0, len(out), step):
         some = slice(low, low + step)
         size = len(first[some])
