@@ -13,10 +13,12 @@ from genkern import (
     FisherScore,
     GaussianEstimator,
     HMMEstimator,
+    LatentMean,
     LogisticMap,
     LogMap,
     Marginalized,
     PlugInClassifier,
+    Posteriors,
     PowerMap,
     StateSpace,
     Store,
@@ -70,6 +72,17 @@ def test_all_embeddings_and_the_plug_in_share_class_models(fits):
     ]
     assert len(fits) == 2
     assert all(one.model_ == PlugInClassifier(estimator()).fit(X, Y).model_ for one in shared)
+
+
+def test_a_grid_over_a_latent_kernel_fits_each_model_once(fits):
+    store = Store()
+    found = [
+        LatentMean(lam_x, 1.0)(Posteriors(estimator(), store=store, fit_on=label).fit_transform(X, y))
+        for lam_x in (0.5, 1.0, 2.0)
+        for label, y in ((None, None), (1, Y))
+    ]
+    assert len(fits) == 2
+    np.testing.assert_array_equal(found[4], LatentMean(2.0, 1.0)(Posteriors(estimator()).fit_transform(X)))
 
 
 def test_other_objects_orders_and_settings_are_other_fits(fits):

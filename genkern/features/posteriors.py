@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from genkern.data.objects import Packed
+from genkern.data.store import Store
 from genkern.data.transformer import Transformer
 from genkern.features.base import fit_one_class
 from genkern.features.class_models import fit_models
@@ -37,6 +38,8 @@ class Posteriors(Transformer):
         Threads, over batches of objects.
     fit_on : label, optional
         Fit the model to the objects of this class only, which needs y, as the paper does.
+    store : Store, optional
+        Memo of fitted models, shared by all clones: a grid over the kernel fits each model once.
 
     Attributes
     ----------
@@ -66,16 +69,17 @@ class Posteriors(Transformer):
 
     _inputs: ClassVar[dict[str, bool]] = {"allow_nan": False}
 
-    def __init__(self, estimator: Any, n_jobs: int | None = None, fit_on: Any = None):
+    def __init__(self, estimator: Any, n_jobs: int | None = None, fit_on: Any = None, store: Store | None = None):
         self.estimator = estimator
         self.n_jobs = n_jobs
         self.fit_on = fit_on
+        self.store = store
 
     def _fit(self, X: Any, y: Any) -> None:
         if self.fit_on is None:
-            model, packed = fit_models(self.estimator, X, None, False, "Posteriors")
+            model, packed = fit_models(self.estimator, X, None, False, "Posteriors", store=self.store)
         else:
-            model, packed = fit_one_class(self.estimator, X, y, self.fit_on, None, "Posteriors")
+            model, packed = fit_one_class(self.estimator, X, y, self.fit_on, self.store, "Posteriors")
         state_counts(model, "Posteriors")
         if packed.alphabet is not None:
             refuse_windows(model, packed, "Posteriors")
