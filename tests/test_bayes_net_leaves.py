@@ -30,7 +30,9 @@ from genkern import (
     affinity,
     check_score,
 )
+from genkern.affinities.collection import as_collection
 from genkern.data.serialize import dumps, loads
+from genkern.models.bayes_net import contraction
 from tests.cases import rows
 
 
@@ -171,6 +173,18 @@ def test_no_density_is_too_small():
     assert dict(zip(net.parameter_names, slope))["x.mean[0,0]"] == 0.0
 
 
+def test_densities_that_underflow_count_where_tables_make_up_for_them(monkeypatch):
+    # The order in which no intermediate number is small: that of a = 1 is lost at once, that of a = 0 scaled each time.
+    monkeypatch.setattr(contraction, "auto", lambda *given: [(3, 4), (2, 3), (1, 2), (0, 1)])
+    rare = np.exp(-300.0)
+    table = [[1.0 - rare, rare], [0.0, 1.0]]
+    nodes = {"a": ([], [0.5, 0.5]), **{f"s{k}": (["a"], table) for k in range(3)}}
+    net = BayesNet({**nodes, "x": (["a"], Gaussian([[0.0], [39.0]], [1.0, 1.0]))}, ["s0", "s1", "s2", "x"])
+    row = [[1, 1, 1, 0.0]]  # e^-900 times the density of a = 0, and e^-760.5 times it
+    np.testing.assert_allclose(net.log_prob(row), np.log(0.5) + stats.norm.logpdf(0.0, 39.0), rtol=1e-12)
+    np.testing.assert_allclose(net.posterior(row)[0]["a"], [[0.0, 1.0]], atol=1e-50)
+
+
 # --- kernels
 
 
@@ -271,6 +285,7 @@ def test_stacks_and_kernels_of_networks_with_leaves():
     assert np.linalg.eigvalsh(K)[0] > -1e-12
     assert MeanMap(1.0)([numbers(0), numbers(1)]).shape == (2, 2)
     assert affinity.explain(nets[0], nets[1], Power(0.5)).name == "one_contraction"
+    assert len(as_collection(nets, "test").groups) == 1  # one stack, whatever the numbers
 
 
 @pytest.mark.parametrize("how", [Power(0.5), Expected(0.9)], ids=repr)
@@ -322,6 +337,8 @@ def test_networks_are_values():
     assert net.parameter_names[:3] == ["count.rate[0,0]", "count.rate[1,0]", "a[0]"]
     assert "number.mean[2,1,0]" in net.parameter_names
     assert net.n_free_parameters == 2 + 1 + 4 + 12 + 15 + 2
+    tied = BayesNet({"a": ([], [0.5, 0.5]), "x": (["a"], Gaussian([[0.0], [1.0]], [2.0, 2.0]))})
+    assert tied.n_free_parameters == 1 + 2 + 1
     assert repr(net) == "BayesNet(6 nodes, 1 hidden, 4 continuous, 39 parameters)"
     assert "Gaussian" in str(net._details())
     assert net.leaves["number"].shape == (3, 2)
@@ -404,6 +421,16 @@ def test_missing_entries_take_em_to_a_fixed_point_of_enumeration():
     np.testing.assert_allclose(
         net.leaves["count"].rate[:, 0], (weights * X[seen, 2:3]).sum(axis=0) / weights.sum(axis=0), rtol=1e-3
     )
+
+
+def test_the_objective_has_the_priors_of_tables_and_leaves():
+    X = fitted_rows(24, 50, missing=0.2)
+    counts = PoissonEstimator(estimate="map")
+    found = estimator(pseudocount=0.5).set_params(leaves={**LEAVES, "count": counts}).fit(X)
+    net = found.model_
+    prior = 0.5 * np.log(net.values).sum() + float(counts.log_prior(net.leaves["count"]))
+    assert abs(float(counts.log_prior(net.leaves["count"]))) > 1e-3
+    assert found.history_[-1] == pytest.approx(net.log_prob(X).sum() + prior, rel=1e-10)
 
 
 def test_a_hidden_parent_makes_a_mixture():

@@ -59,13 +59,6 @@ def log_densities(columns: Columns, leaves: dict[int, Leaf], packed: Packed) -> 
     return {v: leaf._log_densities(columns.points(packed, v)) for v, leaf in leaves.items()}
 
 
-def weigh(columns: Columns, v: int, leaf: Leaf, packed: Packed, weights: Floats, totals: bool) -> dict[str, Floats]:
-    """Return the family's statistics (G, k, ...) of points with weights (N, k); missing points do not count."""
-    points = columns.points(packed, v)
-    seen = ~np.isnan(points.values).all(axis=1)
-    return leaf.weigh(points, weights * seen[:, None], totals)
-
-
 def join_laws(tables: dict[int, Floats], leaves: dict[int, Leaf]) -> list[Leaf]:
     """Return the families of all nodes: a table is a stack of categorical distributions."""
     rows = {v: table.reshape(-1, table.shape[-1]) for v, table in tables.items()}

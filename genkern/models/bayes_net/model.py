@@ -20,7 +20,6 @@ from genkern.models.bayes_net.leaves import (
     join_laws,
     log_densities,
     split_laws,
-    weigh,
     width_of,
 )
 from genkern.models.bayes_net.rows import (
@@ -296,7 +295,7 @@ class BayesNet(Model):
         refuse_impossible(log_prob, "BayesNet")
         blocks = {f"tables.{self.graph.names[v]}": part for v, part in self._split(out).items()}
         for v, leaf in self.leaf_stacks().items():
-            parts = weigh(self._columns(), v, leaf, packed, weights[v], totals)
+            parts = leaf.weigh(self._columns().points(packed, v), weights[v], totals)
             blocks |= {f"leaves.{self.graph.names[v]}.{name}": part for name, part in parts.items()}
         return Statistics(self, log_prob, packed.lengths, blocks)
 
