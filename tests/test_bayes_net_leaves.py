@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from genkern import (
     HMM,
@@ -27,8 +30,10 @@ from genkern import (
     PoissonEstimator,
     Power,
     ProbabilityProduct,
+    TopScore,
     affinity,
     check_score,
+    explain,
 )
 from genkern.affinities.collection import as_collection
 from genkern.data.serialize import dumps, loads
@@ -336,6 +341,10 @@ def test_networks_are_values():
     assert len(net.parameter_names) == len(net.blocks) == len(net.parameters()) == 39
     assert net.parameter_names[:3] == ["count.rate[0,0]", "count.rate[1,0]", "a[0]"]
     assert "number.mean[2,1,0]" in net.parameter_names
+    assert set(net.blocks) == {
+        *("count.rate", "a", "b", "number.means", "number.variances", "pair.means", "pair.variances"),
+        *("alone.shapes", "alone.scale"),
+    }
     assert net.n_free_parameters == 2 + 1 + 4 + 12 + 15 + 2
     tied = BayesNet({"a": ([], [0.5, 0.5]), "x": (["a"], Gaussian([[0.0], [1.0]], [2.0, 2.0]))})
     assert tied.n_free_parameters == 1 + 2 + 1
@@ -497,6 +506,16 @@ def test_classes_by_the_plug_in_rule():
     X = np.concatenate([fitted_rows(60, 60), fitted_rows(70, 60)])
     y = np.repeat([0, 1], 60)
     assert PlugInClassifier(estimator()).fit(X, y).score(X, y) > 0.7
+
+
+@pytest.mark.parametrize("make", [FisherScore, TopScore])
+def test_explanations_call_parameters_by_their_names(make):
+    X = np.concatenate([fitted_rows(60, 30), fitted_rows(70, 30)])
+    y = np.repeat([0, 1], 30)
+    classifier = make_pipeline(make(estimator()), StandardScaler(), LogisticRegression()).fit(X, y)
+    found = explain(classifier, X[:1])
+    names = set(classifier[0].get_feature_names_out())
+    assert {label for label, _ in found.top(5)} <= names | {"log-odds"}
 
 
 def test_the_estimator_refuses_what_makes_no_sense():

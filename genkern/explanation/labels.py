@@ -14,6 +14,7 @@ from genkern.features.log_odds import LogOddsWeights
 from genkern.features.model_log_odds import ModelLogOdds
 from genkern.features.positional import PlacedSpectrum, PositionalSpectrum
 from genkern.features.spectrum import Spectrum
+from genkern.models.bayes_net.model import BayesNet
 from genkern.preprocess.windows import Windows
 
 PARAMETER = re.compile(r"(?P<before>.*?)(?P<owners>(?:emissions\.|components\.)*)(?P<field>\w+)\[(?P<index>[^\[\]]*)\]")
@@ -186,6 +187,8 @@ def describe(step: Any, name: str, columns: list[Column] | None) -> About:
     found = PARAMETER.fullmatch(name)
     if found is None:
         return About("v", "log-odds") if name == "v" else _product(name)
+    if _of_network(step):  # names of nodes may be any, and their columns are no channels
+        return About(name.rpartition("[")[0], name)
     index = found["index"].split(",")
     owners = [OWNERS[owner] for owner in found["owners"].split(".") if owner]
     channel, text = _channel(found["field"], index, len(owners), columns), ""
@@ -194,6 +197,13 @@ def describe(step: Any, name: str, columns: list[Column] | None) -> About:
     text += _parameter(found["field"], index, owners, channel is not None, step)
     block = name.rpartition("[")[0]
     return About(block, text + _before(found["before"]), "" if channel is None else channel.channel)
+
+
+def _of_network(step: Any) -> bool:
+    """Return whether features are parameters of a network, or of one for each class."""
+    model = getattr(step, "model_", None)
+    models = list(getattr(model, "class_models", {}).values()) or [model]
+    return isinstance(models[0], BayesNet)
 
 
 def _before(text: str) -> str:

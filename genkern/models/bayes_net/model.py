@@ -14,14 +14,7 @@ from genkern.data.objects import Packed
 from genkern.models.base import COORDINATES, Model, Statistics
 from genkern.models.bayes_net.contraction import offsets_of_tables, table_shape
 from genkern.models.bayes_net.inference import marginal_table, node_posteriors
-from genkern.models.bayes_net.leaves import (
-    check_continuous,
-    flat_leaf,
-    join_laws,
-    log_densities,
-    split_laws,
-    width_of,
-)
+from genkern.models.bayes_net.leaves import check_continuous, flat_leaf, join_laws, log_densities, split_laws, width_of
 from genkern.models.bayes_net.rows import (
     Columns,
     DistinctRows,
@@ -376,8 +369,10 @@ class BayesNet(Model):
 
     @property
     def blocks(self) -> list[str]:
-        """The block of each parameter: its node, whose name may have any characters, with the field of a leaf."""
-        return [name.rpartition("[")[0] for name in self.parameter_names]
+        """The block of each parameter: its node or, of a continuous one, node and block such as ``height.means``."""
+        parts = {name: [f"{name}.{block}" for block in leaf.blocks] for name, leaf in self.leaves.items()}
+        parts |= {name: [str(name)] * table.size for name, table in self.tables.items()}
+        return [block for name in self.graph.names for block in parts[name]]
 
     def sample(self, n: int, *, length: int = 1, rng: Any = None) -> list[NDArray[Any]]:
         """Return n bags of ``length`` rows, each (length, columns): of codes, or of floats with continuous nodes."""
