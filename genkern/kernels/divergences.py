@@ -209,7 +209,7 @@ class Diffusion(ModelKernel):
         X = [_as_categorical(model) for model in X] if isinstance(X, Sequence) else _as_categorical(X)
         models = super().prepare(X)
         for group in models.groups:
-            if group.stack.as_categorical() is None:
+            if not isinstance(group.stack, Model) or group.stack.as_categorical() is None:
                 raise TypeError(
                     "Diffusion: compares Categorical and Multinomial models. Got "
                     f"{type(group.stack).__name__} at index {group.places[0]}."
