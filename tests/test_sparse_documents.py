@@ -111,9 +111,7 @@ def test_what_is_refused():
     affinity(unordered, unordered, Power(0.5), 3)
     with pytest.raises(ValueError, match="unordered rows have no sparse formula"):
         affinity(unordered, unordered, Power(1.0), 3)
-    with pytest.raises(
-        TypeError, match="Diffusion: compares Categorical and Multinomial models. Got SparseMultinomial"
-    ):
+    with pytest.raises(TypeError, match=r"Diffusion: .* Multinomial models. Got SparseMultinomial"):
         Diffusion(1.0, kind="geodesic")(unordered)
     Diffusion(1.0, kind="geodesic")([model.to_multinomial() for model in unordered])
     for columns, probs, rest, what in (
