@@ -14,7 +14,6 @@ from genkern.features.log_odds import LogOddsWeights
 from genkern.features.model_log_odds import ModelLogOdds
 from genkern.features.positional import PlacedSpectrum, PositionalSpectrum
 from genkern.features.spectrum import Spectrum
-from genkern.models.bayes_net.model import BayesNet
 from genkern.preprocess.windows import Windows
 
 PARAMETER = re.compile(r"(?P<before>.*?)(?P<owners>(?:emissions\.|components\.)*)(?P<field>\w+)\[(?P<index>[^\[\]]*)\]")
@@ -203,7 +202,7 @@ def _of_network(step: Any) -> bool:
     """Return whether features are parameters of a network, or of one for each class."""
     model = getattr(step, "model_", None)
     models = list(getattr(model, "class_models", {}).values()) or [model]
-    return isinstance(models[0], BayesNet)
+    return hasattr(models[0], "graph")
 
 
 def _before(text: str) -> str:
