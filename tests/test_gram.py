@@ -97,8 +97,8 @@ def test_results_do_not_depend_on_blocks_or_threads(kernel: Kernel, block_size: 
 
 
 def test_default_blocks_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("genkern.kernels.gram.MODELS", 4)
-    monkeypatch.setattr("genkern.kernels.gram.VECTORS", 4)
+    monkeypatch.setattr("genkern.kernels.kernel_transformer.MODELS", 4)
+    monkeypatch.setattr("genkern.kernels.kernel_transformer.VECTORS", 4)
     for kernel in (RBF(0.3), MeanMap(length=3).normalized()):
         X = representations(kernel, 0, 10)
         assert_allclose(Gram(kernel, n_jobs=2).fit_transform(X), kernel(X), rtol=1e-12)

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_consistent_length
 from genkern.kernels.alignment import alignment_weights
 from genkern.kernels.base import Kernel
 from genkern.kernels.composites import Constant, Sum
-from genkern.kernels.gram import Gram, KernelTransformer
+from genkern.kernels.gram import Gram
+from genkern.kernels.kernel_transformer import KernelTransformer
 from genkern.validation import Floats
 
 
@@ -36,7 +37,7 @@ class AlignedGram(KernelTransformer):
     block_size : int, optional
         Rows and columns of one block of work, as in ``Gram``.
     verbose : int, default=0
-        Report progress, as in joblib.
+        Whether to tell, on standard error, how many blocks are done; from 10 on after each.
 
     Attributes
     ----------

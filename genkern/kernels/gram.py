@@ -1,138 +1,42 @@
-"""From kernels to matrices: a scikit-learn transformer that computes in blocks."""
+"""From kernels to matrices: a scikit-learn transformer that computes in blocks, in memory or on disk."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from contextlib import nullcontext
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
+from scipy import sparse
 from scipy.linalg import eigh
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
-from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
+from genkern import __version__
 from genkern.data.describe import Rows
-from genkern.data.transformer import Transformer
-from genkern.kernels.base import HIGHEST, LOWEST, Kernel
+from genkern.kernels.base import LOWEST, Kernel
+from genkern.kernels.blocks import (
+    MODELS,
+    VECTORS,
+    Task,
+    as_bytes,
+    block_size_within,
+    blocks_of,
+    physical_memory,
+    run_blocks,
+    slices,
+    upper,
+)
+from genkern.kernels.disk import DiskMatrix, Place, check_format, no_room, object_digest
 from genkern.kernels.divergences import NotPositiveWarning
+from genkern.kernels.few import Kept, check_rule, gather, kept_block
+from genkern.kernels.kernel_transformer import KernelTransformer
 from genkern.kernels.positivity import allowance, indefinite, is_positive
-from genkern.kernels.vectors import refuse_models
-from genkern.progress import divided, listening, taken
-from genkern.validation import Floats, check_int, check_option
+from genkern.progress import taken
+from genkern.validation import Floats, check_option
 
-MODELS, VECTORS = 256, 1024  # rows and columns of a block: enough to be fast, few enough to divide among threads
-WHOLE = 1 << 24  # entries of a matrix that one thread computes at once
 PSD = ("warn", "raise", "clip", "shift")
-
-
-class KernelTransformer(ClassNamePrefixFeaturesOutMixin, Transformer):
-    """Kernel values in blocks, on one thread or several, with one common factor: what matrices are made from."""
-
-    _of_floats = True
-    _refuses_y = False
-    _work = 10.0
-    _wanted: ClassVar[str] = "a Kernel such as RBF()"  # by messages
-
-    kernel: Kernel
-    n_jobs: int | None
-    block_size: int | None
-    verbose: int
-
-    def _start(self, checked: Any) -> Any:
-        """Return the prepared training representations; set the scale."""
-        ready = self.kernel.prepare(checked)
-        self.log_scale_ = 0.0
-        if self.kernel.native_logs:
-            top = float(self.kernel.log_diag(ready).max())
-            self.log_scale_ = top if np.isfinite(top) else 0.0
-        return ready
-
-    def _checked(self, X: Any, reset: bool) -> Any:
-        """Return a checked matrix, or representations of another kind as they are."""
-        if not isinstance(self.kernel, Kernel):
-            raise TypeError(f"{type(self).__name__}: 'kernel' must be {self._wanted}. Got {self.kernel!r} instead.")
-        if not self.kernel.vectors:
-            return X.to_list() if hasattr(X, "to_list") else X  # a column of models
-        refuse_models(X, type(self.kernel).__name__)
-        formats = "csr" if self.kernel.accepts_sparse else False
-        return validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse=formats)
-
-    def _cross(self, first: Any, second: Any) -> Floats:
-        """Return scaled values (n, m) of prepared representations."""
-        out = np.empty((first.shape[0], second.shape[0]))
-
-        def fill(rows: slice, columns: slice) -> None:
-            out[rows, columns] = self._block(first[rows], second[columns])
-
-        size = self._size(*out.shape)
-        self._run(fill, [(i, j) for i in slices(out.shape[0], size) for j in slices(out.shape[1], size)])
-        self._check_rows(out, first, second)
-        return out
-
-    def _check_rows(self, values: Floats, first: Any, second: Any) -> None:
-        """Raise if all values of an object underflow relative to the training set's, but normalised ones do not."""
-        empty = np.flatnonzero(~values.any(axis=1)) if self.kernel.native_logs else ()
-        halves = 0.5 * self.kernel.log_diag(second) if len(empty) else 0.0
-        for i in empty:
-            one = first[i : i + 1]
-            with np.errstate(invalid="ignore"):
-                logs = self.kernel.log(one, second)[0] - halves - 0.5 * self.kernel.log_diag(one)
-            if (logs > LOWEST).any():
-                raise ValueError(
-                    f"{type(self).__name__}: all kernel values of object {i} are, beside those of the training set, "
-                    f"below the range of floating point. Use {self.kernel.normalized()!r}."
-                )
-
-    def _square(self, ready: Any) -> Floats:
-        """Return scaled values (n, n) of prepared representations with each other, symmetric, at half the cost."""
-        n = ready.shape[0]
-        out = np.empty((n, n))
-
-        def fill(rows: slice, columns: slice) -> None:
-            if rows == columns:
-                out[rows, rows] = self._block(ready[rows], None)
-            else:
-                block = self._block(ready[rows], ready[columns])
-                out[rows, columns] = block
-                out[columns, rows] = block.T
-
-        bands = slices(n, self._size(n, n))
-        self._run(fill, [(i, j) for a, i in enumerate(bands) for j in bands[a:]])
-        return out
-
-    def _block(self, X: Any, Y: Any) -> Floats:
-        """Return scaled values of prepared representations."""
-        if not self.kernel.native_logs:
-            return self.kernel(X, Y)
-        logs = self.kernel.log(X, Y) - self.log_scale_
-        if logs.max() > HIGHEST:
-            raise ValueError(
-                f"{type(self).__name__}: an object's kernel values exceed those of the training set by a factor "
-                f"e^{logs.max():.4g}. Use {self.kernel.normalized()!r}."
-            )
-        values: Floats = np.exp(logs)
-        return values
-
-    def _size(self, rows: int, columns: int) -> int:
-        """Return the number of rows and columns of a block."""
-        if self.block_size is not None:
-            return check_int(self.block_size, "block_size", type(self).__name__, 1)
-        if effective_n_jobs(self.n_jobs) == 1 and rows * columns <= WHOLE and not (self.verbose or listening()):
-            return max(rows, columns)
-        return VECTORS if self.kernel.vectors else MODELS
-
-    def _run(self, fill: Callable[[slice, slice], None], tiles: list[tuple[slice, slice]]) -> None:
-        """Compute all blocks; several threads divide them, with one thread of BLAS each."""
-        fill, jobs = divided(fill, len(tiles)), min(effective_n_jobs(self.n_jobs), len(tiles))
-        with threadpool_limits(1, "blas") if jobs > 1 else nullcontext():
-            Parallel(n_jobs=jobs, require="sharedmem", verbose=self.verbose)(delayed(fill)(*tile) for tile in tiles)
-
-    def _takes(self) -> dict[str, bool]:
-        known = isinstance(self.kernel, Kernel)
-        return {"sparse": known and self.kernel.vectors and self.kernel.accepts_sparse}
+MOST = 1 << 18  # objects of a matrix on disk, which is then 550 GB
 
 
 class Gram(KernelTransformer):
@@ -155,11 +59,22 @@ class Gram(KernelTransformer):
         Rows and columns of one block of work. By default one thread computes all at once, unless that is too large, and
         several divide blocks. Results do not depend on it.
     verbose : int, default=0
-        Report progress, as in joblib.
+        Whether to tell, on standard error, how many blocks are done; from 10 on after each.
     psd : {None, "warn", "raise", "clip", "shift"}, default=None
         What to do in ``fit`` if the training matrix is not positive semi-definite, rounding aside: nothing, without a
         check; warn or raise, naming the cause and the remedy; project onto the positive part, new rows too; or shift
         the diagonal. It costs a Cholesky factorisation of the training matrix, and its spectrum if that fails.
+    out : path, optional
+        Where ``fit_transform`` puts the matrix, instead of into memory: ``NAME.zarr``, a chunk for every block, or
+        ``NAME.npy``. An interrupted call goes on at the next; see the notes.
+    memory_limit : int or str, optional
+        Bound, in bytes or as "500MB", of what the computation holds beside the objects and the result in memory: blocks
+        are made so small. By default they have 256 rows between models and 1024 between vectors.
+    threshold : float, optional
+        Keep only values of at least this: the result is sparse.
+    top_k : int, optional
+        Keep only so many values of every row, the largest, its own included: the result is sparse, and in general not
+        symmetric. Of equal values those of the first columns are kept.
 
     Attributes
     ----------
@@ -181,6 +96,14 @@ class Gram(KernelTransformer):
     ``fit_transform``. "shift" gives :math:`K + |\lambda_{\min}|\, I`, which is the kernel plus a multiple of the
     identity kernel (one for the same object, else zero): rows of ``transform`` are those of the kernel itself, also for
     the training set, as transformed objects count as new. Neither keeps self-similarities of one.
+
+    **On disk** the blocks on and above the diagonal are computed, each is written with its transpose, and then listed
+    with a checksum. Until all are done the matrix has the name ``NAME.zarr.part`` or ``NAME.npy.part``. The next call
+    with the same kernel and objects computes what is not listed or not as it was written, so that it ends with the same
+    bits, whatever ended the call before; another kernel or other objects are refused, with the reason. Each block has
+    one thread of BLAS. Under ``joblib.parallel_config`` with a backend of processes or of Dask, the workers write the
+    blocks, into a folder that they must share. More than 262,144 objects are refused: their matrix would be above 550
+    GB; ``Nystrom`` and other features are for these.
 
     References
     ----------
@@ -206,12 +129,20 @@ class Gram(KernelTransformer):
         block_size: int | None = None,
         verbose: int = 0,
         psd: str | None = None,
+        out: Any = None,
+        memory_limit: int | str | None = None,
+        threshold: float | None = None,
+        top_k: int | None = None,
     ):
         self.kernel = kernel
         self.n_jobs = n_jobs
         self.block_size = block_size
         self.verbose = verbose
         self.psd = psd
+        self.out = out
+        self.memory_limit = memory_limit
+        self.threshold = threshold
+        self.top_k = top_k
 
     def _became(self) -> Rows:
         kept = "none" if self.log_scale_ == 0.0 else f"e^{self.log_scale_:.4g}, taken out of all values"
@@ -224,14 +155,17 @@ class Gram(KernelTransformer):
         if self.psd is not None:
             self._mend(self._square(ready), ready)
 
-    def _transform(self, X: Any) -> Floats:
-        out = self._cross(self.kernel.prepare(X), self.kernel.prepare(self.X_fit_))
+    def _transform(self, X: Any) -> Any:
+        first, second = self.kernel.prepare(X), self.kernel.prepare(self.X_fit_)
+        if self._rule is not None:
+            return self._few(first, second)
+        out = self._cross(first, second)
         if self.negative_ is not None:
             for rows in slices(len(out), VECTORS):
                 out[rows] -= (out[rows] @ self.negative_) @ self.negative_.T
         return out
 
-    def fit_transform(self, X: Any, y: Any = None) -> Floats:
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Return the symmetric matrix of kernel values of the training representations, shape (n, n).
 
         Parameters
@@ -240,24 +174,117 @@ class Gram(KernelTransformer):
             Representations that the kernel compares.
         y : object, optional
             Ignored.
+
+        Returns
+        -------
+        K : ndarray, memory map or zarr array (``out``), or sparse array (``threshold``, ``top_k``), of shape (n, n)
         """
         with taken(self._effort(), "Gram"):
             ready = self._learn(self._begin(X, y))
+            if self.out is not None:
+                return self._on_disk(ready)
+            if self._rule is not None:
+                return self._few(ready, None)
             out = self._square(ready)
             if self.psd is not None:
                 self._mend(out, ready)
         return out
 
+    def _on_disk(self, ready: Any) -> Any:
+        """Compute the blocks that are missing on disk; return the matrix there."""
+        n = ready.shape[0]
+        if n > MOST:
+            raise ValueError(
+                f"Gram: the matrix of {n} objects would have {8e-12 * n * n:.3g} TB; {MOST} are the most. Use "
+                "features, such as Nystrom(kernel), keep few values by threshold= or top_k=, or take fewer objects."
+            )
+        task, X = self._task(), self.X_fit_
+        what = {
+            "genkern": __version__,
+            "kernel": " ".join(repr(self.kernel).split()),
+            "parameters": object_digest(self.kernel),
+        }
+        objects = [object_digest(X[i]) for i in range(n)]
+        fixed = None if self.block_size is None else self._size(n, n)
+        matrix = DiskMatrix(check_format(self.out), n, fixed, self._size(n, n), what, objects)
+        places, size = upper(n, matrix.size), matrix.size
+        missing = matrix.missing(places)
+        work = ((task, matrix.place, *place, *blocks_of(ready, *place, size)) for place in missing)
+        done = len(places) - len(missing)
+        try:
+            for place, digest in zip(missing, run_blocks(written_block, work, len(missing), self.n_jobs, self.verbose)):
+                matrix.done(*place, digest)
+                done += 1
+        except OSError as error:
+            raise no_room(error, matrix.path, done, len(places)) from error
+        matrix.finish()
+        return matrix.open()
+
+    def _few(self, first: Any, second: Any) -> sparse.csr_array:
+        """Return what is kept of the values between prepared representations, or (None) of the first with itself."""
+        rule, task, rows = self._rule, self._task(), first.shape[0]
+        assert rule is not None
+        columns = rows if second is None else second.shape[0]
+        size = self._size(MODELS, rows) if second is None else self._size(rows, columns)
+        if second is None:
+            places = upper(rows, size)
+            pairs: Any = (blocks_of(first, *place, size) for place in places)
+        else:
+            bands = range(-(-rows // size)), range(-(-columns // size))
+            places = [(i, j) for i in bands[0] for j in bands[1]]
+            pairs = ((first[i * size : (i + 1) * size], second[j * size : (j + 1) * size]) for i, j in places)
+        work = ((task, rule, second is None, *pair) for pair in pairs)
+        results = run_blocks(kept_block, work, len(places), self.n_jobs, self.verbose)
+
+        def parts() -> Iterator[tuple[int, int, Kept]]:
+            for (i, j), (own, mirrored) in zip(places, results):
+                yield i * size, j * size, own
+                if mirrored is not None:
+                    yield j * size, i * size, mirrored
+
+        return gather((rows, columns), parts(), rule)
+
+    def _size(self, rows: int, columns: int) -> int:
+        if self.memory_limit is None or self.block_size is not None:
+            return super()._size(rows, columns)
+        return block_size_within(as_bytes(self.memory_limit, "Gram"), effective_n_jobs(self.n_jobs), "Gram")
+
     def _learn(self, X: Any) -> Any:
         """Set the fitted attributes but for what ``psd`` asks; return the prepared representations."""
         if self.psd is not None:
             check_option(self.psd, PSD, "psd", "Gram")
+        self._rule = check_rule(self.threshold, self.top_k, "Gram")
+        self._check_places()
         self.X_fit_, ready = X, self._start(X)
+        self._check_room(ready.shape[0])
         self._check_diagonal(ready)
         self._n_features_out = ready.shape[0]
         self.negative_: Floats | None = None
         self.shift_ = 0.0
         return ready
+
+    def _check_places(self) -> None:
+        """Refuse settings that exclude each other."""
+        given = {name: getattr(self, name) is not None for name in ("out", "psd", "threshold", "top_k")}
+        few = given["threshold"] or given["top_k"]
+        if (given["out"] and (given["psd"] or few)) or (given["psd"] and few):
+            named = " and ".join(name for name, there in given.items() if there)
+            raise ValueError(
+                f"Gram: {named} exclude each other: 'out' takes whole matrices, and 'psd' needs one in memory. "
+                "Leave one out."
+            )
+        if given["out"]:
+            check_format(self.out)
+
+    def _check_room(self, n: int) -> None:
+        """Refuse a matrix that memory cannot hold."""
+        room = physical_memory() if self.memory_limit is None else as_bytes(self.memory_limit, "Gram")
+        if self.out is None and self._rule is None and 8 * n * n > room:
+            raise ValueError(
+                f"Gram: the matrix of {n} objects needs {8e-9 * n * n:.3g} GB, and {room / 1e9:.3g} GB may be used. "
+                "Put it on disk by out='gram.zarr' or out='gram.npy', keep few values by threshold= or top_k=, or use "
+                "Nystrom."
+            )
 
     def _check_diagonal(self, ready: Any) -> None:
         """Raise if a training object's similarity to itself is not zero, but underflows relative to the largest."""
@@ -291,14 +318,16 @@ class Gram(KernelTransformer):
                 raise ValueError(words)
             warnings.warn(words, NotPositiveWarning, stacklevel=4)
 
-    def _run(self, fill: Callable[[slice, slice], None], tiles: list[tuple[slice, slice]]) -> None:
-        """Compute all blocks, without general warnings of kernels about positivity: ``psd`` checks this matrix."""
+    def _values_of(self, pairs: Any, count: int) -> Iterator[Floats]:
+        """Yield values, without general warnings of kernels about positivity where ``psd`` checks this matrix."""
         if self.psd is None:
-            return super()._run(fill, tiles)
+            yield from super()._values_of(pairs, count)
+            return
         with warnings.catch_warnings(action="ignore", category=NotPositiveWarning):
-            super()._run(fill, tiles)
+            yield from super()._values_of(pairs, count)
 
 
-def slices(n: int, size: int) -> list[slice]:
-    """Return consecutive slices of n items."""
-    return [slice(low, min(low + size, n)) for low in range(0, n, size)]
+def written_block(task: Task, place: Place, i: int, j: int, first: Any, second: Any) -> str:
+    """Compute block (i, j) and write it; return its checksum."""
+    with threadpool_limits(1, "blas"):  # the same bits wherever it is computed
+        return place.write(i, j, task.values(first, second))

@@ -11,8 +11,9 @@ from scipy.linalg import eigh
 from sklearn.utils import _safe_indexing, check_random_state
 
 from genkern.kernels.base import Kernel
+from genkern.kernels.blocks import VECTORS, slices
 from genkern.kernels.divergences import NotPositiveWarning
-from genkern.kernels.gram import VECTORS, KernelTransformer, slices
+from genkern.kernels.kernel_transformer import KernelTransformer
 from genkern.kernels.positivity import allowance, indefinite
 from genkern.validation import Floats, check_int, check_option
 
@@ -48,7 +49,7 @@ class Nystrom(KernelTransformer):
     block_size : int, optional
         Rows and columns of one block of work, as in ``Gram``. Results do not depend on it.
     verbose : int, default=0
-        Report progress, as in joblib.
+        Whether to tell, on standard error, how many blocks are done; from 10 on after each.
 
     Attributes
     ----------
