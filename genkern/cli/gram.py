@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,29 @@ from genkern.cli.output import answer, csv_rows
 from genkern.data.whole_files import check_place, whole_file
 
 
+def _on_cluster(context: click.Context, parameter: click.Parameter, address: str | None) -> None:
+    """Let the workers of a cluster compute, until the command ends."""
+    if address is not None:
+        context.with_resource(_workers(address))
+
+
+@contextlib.contextmanager
+def _workers(address: str) -> Iterator[None]:
+    """Make the workers of Dask the backend of joblib."""
+    try:
+        from dask.distributed import Client, LocalCluster
+    except ImportError:
+        raise click.UsageError("--dask needs Dask: pip install 'genkern[dask]'.") from None
+    from joblib import parallel_config
+
+    here = LocalCluster(threads_per_worker=1, dashboard_address=None) if address == "local" else None
+    try:
+        with here or contextlib.nullcontext(), Client(here or address), parallel_config("dask"):
+            yield
+    except OSError as error:
+        raise click.UsageError(f"--dask {address}: there is no scheduler ({error}).") from error
+
+
 @click.command("gram")
 @files()
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="File: .zarr, .npy, .npz or .csv.")
@@ -19,6 +44,9 @@ from genkern.data.whole_files import check_place, whole_file
 @click.option("--memory", "memory_limit", help="Bound of the memory for blocks of .zarr, such as 2GB.")
 @click.option("--threshold", type=float, help="Keep values of at least this, as a sparse matrix in an .npz file.")
 @click.option("--top", "top_k", type=click.IntRange(min=1), help="Keep so many values of each object, the largest.")
+@click.option(
+    "--dask", callback=_on_cluster, expose_value=False, help="Workers: tcp://HOST:PORT, or local for processes here."
+)
 @learning
 @reading
 @common
