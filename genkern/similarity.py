@@ -20,9 +20,9 @@ from sklearn.pipeline import Pipeline
 from genkern.data.intake import Ints
 from genkern.data.kinds import KINDS, detect_kind
 from genkern.evaluation.two_sample import TwoSampleTest, two_sample_test
+from genkern.gram.gram import Gram
 from genkern.kernels.base import Kernel
 from genkern.kernels.components import principal_components
-from genkern.kernels.gram import Gram
 from genkern.kernels.vectors import Linear
 from genkern.learn.kernel_classifier import ROUNDING, check_symmetric
 from genkern.progress import each, listening, portion, reach
@@ -132,7 +132,8 @@ def gram(
     if kernel in ("product", "meanmap"):
         models = product_svm(**shared) if kernel == "product" else meanmap_svm(**shared)
         models.set_params(**{f"gram__{name}": value for name, value in matrix.items()})
-        return models[:-1].fit_transform(objects)
+        K = models[:-1].fit_transform(objects)
+        return K if matrix else np.asarray(K)
     if kernel == "default":
         features = embedding(kind, alphabet=alphabet, **shared)
     elif kernel == "fisher":
@@ -141,31 +142,8 @@ def gram(
         features = spectrum_svm(alphabet=alphabet)[:-1]
     with portion(0.9):
         table = features.fit_transform(objects)
-    if not matrix:
-        return normalized(table)
-    return Gram(Linear().normalized(), n_jobs=n_jobs, **matrix).fit_transform(table)
-
-
-def normalized(table: Any) -> Floats:
-    r"""Return the cosines :math:`\langle x, y \rangle / (|x| |y|)` between rows, one on the diagonal.
-
-    Parameters
-    ----------
-    table : array or sparse array of shape (n, p)
-        Features. A row of zeros has the cosine zero with the others.
-
-    Returns
-    -------
-    K : ndarray of shape (n, n)
-    """
-    product = table @ table.T
-    K = np.asarray(product.todense() if hasattr(product, "todense") else product, dtype=np.float64)
-    scale = np.sqrt(np.diag(K))
-    scale[scale == 0.0] = 1.0
-    K = K / np.outer(scale, scale)
-    K = (K + K.T) / 2
-    np.fill_diagonal(K, 1.0)
-    return K
+    K = Gram(Linear().normalized(), n_jobs=n_jobs, **matrix).fit_transform(table)
+    return K if matrix else np.asarray(K)
 
 
 def distances(K: Any) -> Floats:

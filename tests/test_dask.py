@@ -46,7 +46,7 @@ def test_workers_compute_the_blocks(client: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(inside, alone)
     np.testing.assert_array_equal(waves, CharacteristicFeatures(1.0, length=5).fit_transform(models))
     np.testing.assert_array_equal(scores, FisherScore(models[0]).fit_transform(WORDS))
-    assert set(client.run(lambda: "genkern.kernels.gram" in __import__("sys").modules).values()) == {True}
+    assert set(client.run(lambda: "genkern.gram.gram" in __import__("sys").modules).values()) == {True}
 
 
 def test_a_worker_that_dies_changes_nothing(client: Any, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from genkern import (
     ProbabilityProduct,
     SetBhattacharyya,
 )
-from genkern.kernels import disk
+from genkern.gram import disk
 
 rng = np.random.default_rng(0)
 VECTORS = rng.normal(size=(53, 3))
@@ -184,7 +184,7 @@ KILLED = """
 import sys, time
 import numpy as np
 from genkern import RBF, Gram
-import genkern.kernels.disk as disk
+import genkern.gram.disk as disk
 
 write = disk.Place.write
 def slow(self, *args):
@@ -264,7 +264,7 @@ def test_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Gram(Linear(), memory_limit="1MB").fit_transform(np.ones((400, 1)))
     with pytest.raises(ValueError, match="'memory_limit' parameter of Gram must be a number of bytes"):
         Gram(Linear(), memory_limit="much").fit_transform(VECTORS)
-    monkeypatch.setattr("genkern.kernels.gram.MOST", 50)
+    monkeypatch.setattr("genkern.gram.gram.MOST", 50)
     with pytest.raises(ValueError, match=r"matrix of 53 objects would have .* TB; 50 are the most. Use features"):
         Gram(RBF(0.5), out=tmp_path / "gram.npy").fit_transform(VECTORS)
 

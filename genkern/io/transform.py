@@ -151,7 +151,7 @@ def _parquet(path: Path, transformer: Any) -> Iterator[Writer]:
 @contextmanager
 def _zarr(path: Path, transformer: Any) -> Iterator[Writer]:
     """Append rows to an array of zarr, which has its name only when it is whole."""
-    from genkern.kernels.disk import zarr_module
+    from genkern.gram.disk import zarr_module
 
     zarr = zarr_module("write_features")
     check_place(path, "write_features")

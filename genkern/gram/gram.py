@@ -14,8 +14,8 @@ from threadpoolctl import threadpool_limits
 
 from genkern import __version__
 from genkern.data.describe import Rows
-from genkern.kernels.base import LOWEST, Kernel
-from genkern.kernels.blocks import (
+from genkern.gram.base import KernelTransformer
+from genkern.gram.blocks import (
     MODELS,
     VECTORS,
     Task,
@@ -27,10 +27,10 @@ from genkern.kernels.blocks import (
     slices,
     upper,
 )
-from genkern.kernels.disk import DiskMatrix, Place, check_format, no_room, object_digest
+from genkern.gram.disk import DiskMatrix, Place, check_format, no_room, object_digest
+from genkern.gram.few import Kept, check_rule, gather, kept_block
+from genkern.kernels.base import LOWEST, Kernel
 from genkern.kernels.divergences import NotPositiveWarning
-from genkern.kernels.few import Kept, check_rule, gather, kept_block
-from genkern.kernels.kernel_transformer import KernelTransformer
 from genkern.kernels.positivity import allowance, indefinite, is_positive
 from genkern.progress import taken
 from genkern.validation import Floats, check_option

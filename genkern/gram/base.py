@@ -11,8 +11,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import validate_data
 
 from genkern.data.transformer import Transformer
+from genkern.gram.blocks import MODELS, VECTORS, Task, blocks_of, run_blocks, slices, upper
 from genkern.kernels.base import LOWEST, Kernel
-from genkern.kernels.blocks import MODELS, VECTORS, Task, blocks_of, run_blocks, slices, upper
 from genkern.kernels.vectors import refuse_models
 from genkern.progress import listening
 from genkern.validation import Floats, check_int

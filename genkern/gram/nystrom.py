@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.utils import _safe_indexing, check_random_state
 
+from genkern.gram.base import KernelTransformer
+from genkern.gram.blocks import VECTORS, slices
 from genkern.kernels.base import Kernel
-from genkern.kernels.blocks import VECTORS, slices
 from genkern.kernels.divergences import NotPositiveWarning
-from genkern.kernels.kernel_transformer import KernelTransformer
 from genkern.kernels.positivity import allowance, indefinite
 from genkern.validation import Floats, check_int, check_option
 
@@ -185,7 +185,9 @@ class Nystrom(KernelTransformer):
         """
         some = self.kernel.prepare(_safe_indexing(X, self.landmark_indices_))
         Z = self._cross(ready, some) @ self._root(some)
-        rest = np.maximum(self._own(ready) - (Z**2).sum(axis=1), 0.0)
+        own = self._own(ready)
+        rest = own - (Z**2).sum(axis=1)
+        rest[rest <= CUTOFF * own.max()] = 0.0
         values, vectors = eigh(Z.T @ Z)
         ridge = max(float(rest.sum()) / len(self.landmark_indices_), CUTOFF * float(values[-1]))
         spanned = ((Z @ vectors) ** 2 / (np.maximum(values, 0.0) + ridge)).sum(axis=1)

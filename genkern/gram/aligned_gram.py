@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
+from genkern.gram.base import KernelTransformer
+from genkern.gram.gram import Gram
 from genkern.kernels.alignment import alignment_weights
 from genkern.kernels.base import Kernel
 from genkern.kernels.composites import Constant, Sum
-from genkern.kernels.gram import Gram
-from genkern.kernels.kernel_transformer import KernelTransformer
 from genkern.validation import Floats
 
 

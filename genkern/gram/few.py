@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from genkern.kernels.blocks import Task
+from genkern.gram.blocks import Task
 from genkern.validation import Floats, check_int, check_number
 
 
@@ -47,7 +47,7 @@ def check_rule(threshold: Any, top_k: Any, who: str) -> Rule | None:
 
 
 def kept_block(task: Task, rule: Rule, mirrored: bool, first: Any, second: Any) -> tuple[Kept, Kept | None]:
-    """Return what is kept of a block, and, where it stands for its transpose too, of that."""
+    """Return what is kept of a block, and of its transpose where that is a block of the matrix too."""
     values = task.values(first, second)
     return _pick(values, rule), _pick(values.T, rule) if mirrored and second is not None else None
 
