@@ -29,7 +29,7 @@ SECTIONS = {
     "Learners": ("learn",),
     "Feature maps": ("features",),
     "Before and after feature maps": ("preprocess",),
-    "Kernels": ("kernels", "affinities"),
+    "Kernels": ("kernels", "gram", "affinities"),
     "Models and their estimators": ("models",),
     "Pictures": ("plots",),
     "Data sets": ("datasets",),

@@ -41,6 +41,9 @@ from .features.proposal import ProposalFeatures as ProposalFeatures
 from .features.spectrum import Spectrum as Spectrum
 from .features.state_space import StateSpace as StateSpace
 from .features.top import TopScore as TopScore
+from .gram.aligned_gram import AlignedGram as AlignedGram
+from .gram.gram import Gram as Gram
+from .gram.nystrom import Nystrom as Nystrom
 from .io.dataset import Dataset as Dataset
 from .io.read import read as read
 from .kernels import RBF as RBF
@@ -57,11 +60,8 @@ from .kernels import Polynomial as Polynomial
 from .kernels import ProbabilityProduct as ProbabilityProduct
 from .kernels import SetBhattacharyya as SetBhattacharyya
 from .kernels import SymmetricKL as SymmetricKL
-from .kernels.aligned_gram import AlignedGram as AlignedGram
 from .kernels.diagnostics import diagnostics as diagnostics
 from .kernels.gaussian_process import GaussianProcessKernel as GaussianProcessKernel
-from .kernels.gram import Gram as Gram
-from .kernels.nystrom import Nystrom as Nystrom
 from .learn import EqualErrorClassifier as EqualErrorClassifier
 from .learn import KernelLogisticRegression as KernelLogisticRegression
 from .learn import KernelRidgeClassifierCV as KernelRidgeClassifierCV

@@ -20,9 +20,10 @@ from sklearn.pipeline import Pipeline
 from genkern.data.intake import Ints
 from genkern.data.kinds import KINDS, detect_kind
 from genkern.evaluation.two_sample import TwoSampleTest, two_sample_test
+from genkern.gram.gram import Gram
 from genkern.kernels.base import Kernel
 from genkern.kernels.components import principal_components
-from genkern.kernels.gram import Gram
+from genkern.kernels.vectors import Linear
 from genkern.learn.kernel_classifier import ROUNDING, check_symmetric
 from genkern.progress import each, listening, portion, reach
 from genkern.recipes.points import points
@@ -89,7 +90,8 @@ def gram(
     alphabet: Any = None,
     random_state: Any = 0,
     n_jobs: int | None = None,
-) -> Floats:
+    **matrix: Any,
+) -> Any:
     r"""Return the kernel values between all objects, normalised: :math:`k(x, y) / \sqrt{k(x, x)\, k(y, y)}`.
 
     Parameters
@@ -107,10 +109,13 @@ def gram(
         Seed of the models.
     n_jobs : int, optional
         Threads.
+    **matrix
+        ``out``, ``memory_limit``, ``block_size``, ``threshold`` and ``top_k`` of ``Gram``: for a matrix on disk, or a
+        sparse one.
 
     Returns
     -------
-    K : ndarray of shape (n, n)
+    K : ndarray of shape (n, n), or what ``Gram`` returns with these
         Kernel values, one on the diagonal. An object without any feature (an empty document) has zeros, off the
         diagonal.
 
@@ -126,7 +131,9 @@ def gram(
     shared = {"random_state": random_state, "n_jobs": n_jobs}
     if kernel in ("product", "meanmap"):
         models = product_svm(**shared) if kernel == "product" else meanmap_svm(**shared)
-        return np.asarray(models[:-1].fit_transform(objects))
+        models.set_params(**{f"gram__{name}": value for name, value in matrix.items()})
+        K = models[:-1].fit_transform(objects)
+        return K if matrix else np.asarray(K)
     if kernel == "default":
         features = embedding(kind, alphabet=alphabet, **shared)
     elif kernel == "fisher":
@@ -135,29 +142,8 @@ def gram(
         features = spectrum_svm(alphabet=alphabet)[:-1]
     with portion(0.9):
         table = features.fit_transform(objects)
-    return normalized(table)
-
-
-def normalized(table: Any) -> Floats:
-    r"""Return the cosines :math:`\langle x, y \rangle / (|x| |y|)` between rows, one on the diagonal.
-
-    Parameters
-    ----------
-    table : array or sparse array of shape (n, p)
-        Features. A row of zeros has the cosine zero with the others.
-
-    Returns
-    -------
-    K : ndarray of shape (n, n)
-    """
-    product = table @ table.T
-    K = np.asarray(product.todense() if hasattr(product, "todense") else product, dtype=np.float64)
-    scale = np.sqrt(np.diag(K))
-    scale[scale == 0.0] = 1.0
-    K = K / np.outer(scale, scale)
-    K = (K + K.T) / 2
-    np.fill_diagonal(K, 1.0)
-    return K
+    K = Gram(Linear().normalized(), n_jobs=n_jobs, **matrix).fit_transform(table)
+    return K if matrix else np.asarray(K)
 
 
 def distances(K: Any) -> Floats:

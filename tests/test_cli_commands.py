@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import load_npz
 
 import genkern
 from genkern.cli.main import COMMANDS, main
@@ -238,6 +239,12 @@ def test_gram_map_cluster_and_compare(
     K = np.load(tmp_path / "k.npy", allow_pickle=False)
     features = genkern.recipes.fisher_svm(random_state=0)[:-1].fit_transform(data.X)
     np.testing.assert_allclose(K, features @ features.T, atol=1e-12)  # rows have unit length
+    zarr = pytest.importorskip("zarr")
+    for _ in range(2):  # the second time all blocks are there
+        answer_of(capsys, "gram", folder / name, "--kernel", "fisher", "--memory", "1MB", "-o", tmp_path / "k.zarr")
+        np.testing.assert_allclose(zarr.open_array(str(tmp_path / "k.zarr"), mode="r")[:], K, atol=1e-12)
+    answer_of(capsys, "gram", folder / name, "--kernel", "fisher", "--top", 2, "-o", tmp_path / "few.npz")
+    assert (np.diff(load_npz(tmp_path / "few.npz").indptr) == 2).all()
     answer_of(capsys, "gram", folder / name, "--kernel", "fisher", "-o", tmp_path / "k.csv")
     with open(tmp_path / "k.csv", newline="") as stream:
         np.testing.assert_array_equal([list(map(float, row[1:])) for row in list(csv.reader(stream))[1:]], K)
@@ -367,7 +374,7 @@ def test_doctor_knows_this_installation(capsys: pytest.CaptureFixture[str]) -> N
         (["reproduce", "nothing"], 2, "no experiment is called 'nothing'"),
         (["info", "not-there.fa"], 3, "not-there.fa"),
         (["train", "x.fa", "-o", "no/such/folder/model.gk"], 3, "does not exist"),
-        (["gram", "x.fa", "-o", "gram.txt"], 2, "must end in .npy, .npz or .csv"),
+        (["gram", "x.fa", "-o", "gram.txt"], 2, "must end in .zarr, .npy, .npz or .csv"),
     ],
 )
 def test_wrong_usage_and_missing_files(

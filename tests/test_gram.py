@@ -20,6 +20,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from genkern import FitEach
 from genkern.data.representations import Representations
+from genkern.gram.gram import Gram
+from genkern.gram.nystrom import Nystrom
 from genkern.kernels import (
     RBF,
     Diffusion,
@@ -33,8 +35,6 @@ from genkern.kernels import (
     ProbabilityProduct,
     SymmetricKL,
 )
-from genkern.kernels.gram import Gram
-from genkern.kernels.nystrom import Nystrom
 from genkern.models.factorial.model import FactorialHMM
 from genkern.models.families.categorical import Categorical
 from genkern.models.families.gaussian import Gaussian
@@ -97,8 +97,8 @@ def test_results_do_not_depend_on_blocks_or_threads(kernel: Kernel, block_size: 
 
 
 def test_default_blocks_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("genkern.kernels.gram.MODELS", 4)
-    monkeypatch.setattr("genkern.kernels.gram.VECTORS", 4)
+    monkeypatch.setattr("genkern.gram.base.MODELS", 4)
+    monkeypatch.setattr("genkern.gram.base.VECTORS", 4)
     for kernel in (RBF(0.3), MeanMap(length=3).normalized()):
         X = representations(kernel, 0, 10)
         assert_allclose(Gram(kernel, n_jobs=2).fit_transform(X), kernel(X), rtol=1e-12)

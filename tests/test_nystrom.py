@@ -191,7 +191,7 @@ def test_results_do_not_depend_on_blocks_or_threads(
 def test_rows_are_multiplied_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     X = rng.normal(size=(23, 2))
     whole = Nystrom(RBF(), 9).fit_transform(X)
-    monkeypatch.setattr("genkern.kernels.nystrom.VECTORS", 4)
+    monkeypatch.setattr("genkern.gram.nystrom.VECTORS", 4)
     assert_allclose(Nystrom(RBF(), 9).fit_transform(X), whole, rtol=0, atol=1e-12)
 
 
@@ -268,7 +268,59 @@ def test_bad_parameters_raise() -> None:
         Nystrom("rbf").fit([[0.0]])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'n_landmarks' parameter of Nystrom must be an int >= 1"):
         Nystrom(RBF(), 0).fit([[0.0]])
-    with pytest.raises(ValueError, match="'select' parameter of Nystrom must be one of 'uniform', 'pivots'"):
+    with pytest.raises(ValueError, match=r"'select' parameter of Nystrom must be one of 'uniform', 'kmeans.*'pivots'"):
         Nystrom(RBF(), select="kmeans").fit([[0.0]])
     with pytest.raises(ValueError, match="needs length="):
         Nystrom(ProbabilityProduct()).fit(hmms(3))
+
+
+# --- landmarks by distances and by leverage
+
+
+def groups() -> Any:
+    """Many copies of nearly one point, and few points far away, which uniform landmarks mostly leave out."""
+    return np.vstack([rng.normal(scale=0.01, size=(400, 3)), 8.0 * np.eye(3), -8.0 * np.eye(3)])
+
+
+@pytest.mark.parametrize("select", ["kmeans++", "leverage"])
+def test_landmarks_reach_small_groups(select: str) -> None:
+    X = groups()
+    error = {}
+    for name in ("uniform", select):
+        tries = [Nystrom(RBF(0.1), 12, name, random_state=seed).fit_transform(X) for seed in range(5)]
+        error[name] = np.mean([np.abs(Z @ Z.T - RBF(0.1)(X)).max() for Z in tries])
+    assert error[select] < 0.2 < 0.7 < error["uniform"]
+
+
+def test_distances_of_kmeans_plus_plus_are_those_of_feature_space() -> None:
+    X = rng.normal(size=(40, 2))
+    found = Nystrom(Polynomial(2, 1.0), 15, "kmeans++", random_state=3).fit(X).landmark_indices_
+    state = np.random.RandomState(3)
+    features = np.array([np.outer([1.0, *x], [1.0, *x]).ravel() for x in X])  # of (1 + x y)^2
+    places = [state.randint(40)]
+    while len(places) < 15:
+        gaps = np.array([min(((features[i] - features[j]) ** 2).sum() for j in places) for i in range(40)])
+        places.append(int(state.choice(40, p=gaps / gaps.sum())))
+    assert_array_equal(found, places)
+
+
+def test_leverage_scores_are_those_of_ridge_regression_where_landmarks_span_all() -> None:
+    X = rng.normal(size=(30, 2))  # Linear has rank 2, which any two landmarks span
+    features = Nystrom(Linear(), 12, "leverage", random_state=0)
+    features.landmark_indices_, features.log_scale_ = np.arange(12), 0.0
+    ridge = 1e-12 * np.linalg.eigvalsh(X.T @ X)[-1]
+    expected = np.diag(X @ np.linalg.solve(X.T @ X + ridge * np.eye(2), X.T))
+    assert_allclose(features._leverage(X, X), expected / expected.sum(), rtol=1e-6, atol=1e-10)
+
+
+@pytest.mark.parametrize("select", ["kmeans++", "leverage"])
+def test_other_landmarks_of_models(select: str) -> None:
+    models = hmms(9, 0) + hmms(9, 1)
+    kernel = MeanMap(1.0, length=3).normalized()
+    Z = Nystrom(kernel, 14, select, random_state=0).fit_transform(models)
+    assert_allclose(Z @ Z.T, kernel(models), atol=0.02)
+    assert len(set(Nystrom(kernel, 50, select).fit(models).landmark_indices_)) == 18
+
+
+def test_kmeans_plus_plus_stops_when_nothing_is_left() -> None:
+    assert len(Nystrom(Linear(), 5, "kmeans++").fit(np.ones((9, 2))).landmark_indices_) == 1

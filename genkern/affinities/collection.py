@@ -54,6 +54,12 @@ class Collection:
         whole, offset = self.whole or (self, 0)
         return Collection(parts, (max(stop - start, 0),), (whole, offset + start))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let a slice travel to other processes without its whole, but with its part of the diagonals."""
+        whole, start = self.whole or (self, 0)
+        diagonals = {key: values[start : start + len(self)] for key, values in whole._diagonals.items()}
+        return _restored, (self.groups, self.shape, diagonals)
+
     def diagonal(self, key: Any, compute: Callable[[Collection], Floats]) -> Floats:
         """Return ``compute(self)``, (n,), remembered by key; slices ask the whole, so that blocks share it."""
         if self.whole is not None:
@@ -63,6 +69,13 @@ class Collection:
             if key not in self._diagonals:
                 self._diagonals[key] = compute(self)
             return self._diagonals[key]
+
+
+def _restored(groups: list[Group], shape: tuple[int, ...], diagonals: dict[Any, Floats]) -> Collection:
+    """Return a collection that knows diagonals already."""
+    collection = Collection(groups, shape)
+    collection._diagonals.update(diagonals)
+    return collection
 
 
 def as_collection(models: Any, who: str) -> Collection:

@@ -26,6 +26,8 @@ OPTIONAL = {
     "awkward": "frames",
     "matplotlib": "plots",
     "umap-learn": "maps",
+    "zarr": "scale",
+    "distributed": "dask",
     "hmmlearn": "bench",
 }
 FEATURES = ("sse4.2", "avx", "avx2", "fma", "avx512f", "neon", "sve")

@@ -131,12 +131,12 @@ class CharacteristicFeatures(Transformer):
 
     def _transform(self, models: Collection) -> Floats:
         features = np.empty((len(models), self.n_components))
-
-        def fill(stack: Any, places: NDArray[np.int64]) -> None:
-            features[places] = self._features(stack, places)
-
-        tasks = (delayed(fill)(*part) for group in models.groups for part in self._parts(group))
-        Parallel(n_jobs=self.n_jobs, require="sharedmem")(tasks)
+        parts = [part for group in models.groups for part in self._parts(group)]
+        results = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
+            delayed(self._features)(*part) for part in parts
+        )
+        for (_, places), block in zip(parts, results, strict=True):
+            features[places] = block
         return features
 
     def _names_out(self, given: Any) -> Any:

@@ -26,12 +26,20 @@ def stream(
     ``per_position`` is how many numbers the work holds per observation.
     """
     parts = parts_of(packed, width, per_position)
+    batches = (packed.take(part) for part in parts)
     if len(parts) == 1 or effective_n_jobs(n_jobs) == 1:
-        results: Iterator[Floats] = (_counted_from_zero(work, packed, part) for part in parts)
+        results: Iterator[Floats] = map(work, batches)
     else:
-        tasks = (delayed(_counted_from_zero)(work, packed, part) for part in parts)
+        tasks = (delayed(work)(batch) for batch in batches)
         results = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(tasks)
-    yield from zip(parts, results)
+    for k, part in enumerate(parts):
+        try:
+            block = next(results)
+        except ValueError:
+            for suspect in parts[k:]:  # threads tell of any of these
+                work(packed.take(slice(0, suspect.stop)))  # whose error has the caller's indices of objects
+            raise
+        yield part, block
 
 
 def gather(
@@ -77,12 +85,3 @@ def _limited() -> Iterator[None]:
 def _blas() -> ThreadpoolController:
     """Return the controller of BLAS threads."""
     return ThreadpoolController().select(user_api="blas")
-
-
-def _counted_from_zero(work: Callable[[Packed], Floats], packed: Packed, part: slice) -> Floats:
-    """Return the result for one batch; its errors use the caller's object indices."""
-    try:
-        return work(packed.take(part))
-    except ValueError:
-        work(packed.take(slice(0, part.stop)))
-        raise

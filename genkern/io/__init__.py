@@ -3,6 +3,7 @@
 from genkern.io.dataset import Dataset
 from genkern.io.errors import ReadError
 from genkern.io.read import read, stream
+from genkern.io.transform import Features, transform_stream, write_features
 from genkern.io.write import write
 
-__all__ = ["Dataset", "ReadError", "read", "stream", "write"]
+__all__ = ["Dataset", "Features", "ReadError", "read", "stream", "transform_stream", "write", "write_features"]

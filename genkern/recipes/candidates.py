@@ -14,8 +14,8 @@ from genkern.data.flatten import Flat, flatten_symbols
 from genkern.data.kinds import KINDS, biological, n_directions
 from genkern.data.objects import Packed
 from genkern.features.fit_each import FitEach
+from genkern.gram.gram import Gram
 from genkern.kernels import ProbabilityProduct
-from genkern.kernels.gram import Gram
 from genkern.learn import PlugInClassifier
 from genkern.learn.calibrated import CalibratedOneVsRest
 from genkern.models.families.categorical import CategoricalEstimator

@@ -12,8 +12,8 @@ from genkern.data.store import Store
 from genkern.features.fisher import FisherScore
 from genkern.features.fit_each import FitEach
 from genkern.features.spectrum import Spectrum
+from genkern.gram.gram import Gram
 from genkern.kernels import Kernel, MeanMap, ProbabilityProduct
-from genkern.kernels.gram import Gram
 from genkern.learn.calibrated import CalibratedLinearSVC, CalibratedOneVsRest
 from genkern.models.hmm.estimator import HMMEstimator
 from genkern.preprocess.maps import PowerMap

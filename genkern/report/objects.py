@@ -13,9 +13,10 @@ from sklearn.utils import get_tags
 from genkern import plots
 from genkern.data.intake import Ints
 from genkern.io.dataset import Dataset
+from genkern.kernels.vectors import Linear
 from genkern.report.left_out import LeftOut
 from genkern.report.parts import draw, names_of, reason, shown_labels, spread_over_classes
-from genkern.similarity import gram, normalized
+from genkern.similarity import gram
 from genkern.validation import Floats
 
 MOST = 2000  # objects in the map and the matrix
@@ -79,7 +80,7 @@ def _kernel_values(data: Dataset, model: Any, chosen: Ints) -> tuple[Floats, str
         pairwise = bool(get_tags(pipeline.steps[-1][1]).input_tags.pairwise)
         table = pipeline[:-1].transform(data.X if pairwise else [data.X[i] for i in chosen])
         if not pairwise and (sparse.issparse(table) or np.ndim(table) == 2):
-            return normalized(table), OWN.format(name=name)
+            return Linear().normalized()(table), OWN.format(name=name)
         if pairwise and np.shape(table) == (len(data), len(data)) and np.allclose(table, np.transpose(table)):
             return _unit_diagonal(np.asarray(table, np.float64)[np.ix_(chosen, chosen)]), GIVEN.format(name=name)
         why = "The model compares these objects with others, those it was fitted to."

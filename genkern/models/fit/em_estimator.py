@@ -11,9 +11,10 @@ import numpy as np
 from genkern.data.objects import Packed
 from genkern.models.base import Statistics
 from genkern.models.estimator import ModelEstimator
+from genkern.models.fit.batches import Batches, as_reader, pack_batch
 from genkern.models.fit.chosen import by_criterion, run_chosen, run_each_chosen
-from genkern.models.fit.em import Limits, Run, Steps, expected, finished, replaced, warn_unconverged
-from genkern.models.fit.restarts import First, FitProblem, Restarts, best_start, warn_lone
+from genkern.models.fit.em import Limits, Run, Steps, climb, expected, finished, replaced, warn_unconverged
+from genkern.models.fit.restarts import First, FitProblem, Restarts, best_start, keeping, warn_lone
 from genkern.models.fit.streams import Keys, keys_of, seed_of, unit_free_digests
 from genkern.models.fit.weights import weighted
 from genkern.models.value import Value
@@ -164,11 +165,55 @@ class EMEstimator(ModelEstimator):
             run, self.criterion_ = run_chosen(self, self.chosen, X, sample_weight)
         else:
             run = self.run(X, sample_weight, known)
+        self._learn(run)
+        return self
+
+    def _learn(self, run: Run) -> None:
+        """Set the fitted attributes; warn of what did not go well."""
         self.model_, self.history_ = run.models[0], run.history
         self.converged_, self.n_iter_ = bool(run.converged[0]), int(run.n_iter[0])
         if not run.stopped:
-            warn_unconverged(run.converged, run.lost, self._limits(), self.smaller, stacklevel=4)
-        warn_lone(run, self.places, self._limits(), stacklevel=4)
+            warn_unconverged(run.converged, run.lost, self._limits(), self.smaller, stacklevel=5)
+        warn_lone(run, self.places, self._limits(), stacklevel=5)
+
+    def fit_stream(self, batches: Any, n_jobs: int | None = None) -> Self:
+        """Fit one model to all objects, which are read in batches and never held together.
+
+        The first batch gives the alphabet, the floors of variances and, unless ``init`` is a model, the start: the
+        model that ``fit`` finds for it. From there EM goes over all batches in each step, and adds the totals of its
+        E-steps. From the same start this is the model of ``fit``, to rounding, unless variances are at their floors.
+
+        Parameters
+        ----------
+        batches : callable, or list of lists of objects
+            A function that returns the batches, the same whenever it is called: ``lambda: io.stream(path)``.
+        n_jobs : int, optional
+            Batches at a time, as in joblib, also on a cluster (``joblib.parallel_config``). It changes no result.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        who = type(self).__name__
+        read = as_reader(batches, who)
+        first = next(iter(read()), None)
+        if first is None:
+            raise ValueError(f"{who}: there is no batch.")
+        ready, sample = self._ready(getattr(first, "X", first), False)
+        problem = ready._problem(sample, False)
+        if problem.restore is not None:
+            raise TypeError(f"{who}: its data are scaled as a whole, so that it cannot be fitted in batches; use fit.")
+        if self._given is None:
+            begun = ready._best(sample, np.array([seed_of(self.random_state)], np.uint64), own=False).models[0]
+        else:
+            begun = problem.guess(sample, Restarts(np.zeros(1, np.uint64), np.zeros(1, np.int64)), False).model
+        counted = sum(pack_batch(begun.pack, one, i).n_points for i, one in enumerate(read()))
+        data, steps = Batches(read, begun.pack, counted, n_jobs), problem.steps(sample, False)
+        if self.fixed:
+            steps = keeping(steps, self._keep)
+        run = climb(data.steps(steps), self._limits(), begun, data, own=False)  # type: ignore[arg-type]
+        self._learn(run)
         return self
 
     def fit_each(self, X: Any) -> list[Any]:

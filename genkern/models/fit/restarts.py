@@ -71,7 +71,7 @@ def best_start(problem: FitProblem, limits: Limits, n_init: int, keys: Keys, own
     """
     packed, every, keep = problem.data, problem.steps, problem.keep
     if keep is not None:
-        problem = problem._replace(steps=lambda part, each: _keeping(every(part, each), keep))
+        problem = problem._replace(steps=lambda part, each: keeping(every(part, each), keep))
     if limits.callback is not None:
         limits = limits._replace(callback=_outward(problem, limits.callback, own))
     numbers = packed.n_points * problem.width + packed.n_objects * problem.size
@@ -91,7 +91,7 @@ def best_start(problem: FitProblem, limits: Limits, n_init: int, keys: Keys, own
     return best
 
 
-def _keeping(steps: Steps, keep: Callable[[Any, Any], Any]) -> Steps:
+def keeping(steps: Steps, keep: Callable[[Any, Any], Any]) -> Steps:
     """Return steps that keep some parameters fixed."""
     return steps._replace(maximize=lambda statistics: keep(statistics.model, steps.maximize(statistics)))
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
+from genkern.gram.base import KernelTransformer
+from genkern.gram.gram import Gram
 from genkern.kernels.alignment import alignment_weights
 from genkern.kernels.base import Kernel
 from genkern.kernels.composites import Constant, Sum
-from genkern.kernels.gram import Gram, KernelTransformer
 from genkern.validation import Floats
 
 
@@ -36,7 +37,7 @@ class AlignedGram(KernelTransformer):
     block_size : int, optional
         Rows and columns of one block of work, as in ``Gram``.
     verbose : int, default=0
-        Report progress, as in joblib.
+        Whether to tell, on standard error, how many blocks are done; from 10 on after each.
 
     Attributes
     ----------

@@ -1,0 +1,1 @@
+"""From kernels to matrices and features: blocks, workers, disk."""
