@@ -28,7 +28,7 @@ from genkern.gram.blocks import (
     upper,
 )
 from genkern.gram.disk import DiskMatrix, Place, check_format, no_room, object_digest
-from genkern.gram.few import Kept, check_rule, gather, kept_block
+from genkern.gram.few import Kept, Rule, check_rule, gather, kept_block
 from genkern.kernels.base import LOWEST, Kernel
 from genkern.kernels.divergences import NotPositiveWarning
 from genkern.kernels.positivity import allowance, indefinite, is_positive
@@ -253,7 +253,6 @@ class Gram(KernelTransformer):
         """Set the fitted attributes but for what ``psd`` asks; return the prepared representations."""
         if self.psd is not None:
             check_option(self.psd, PSD, "psd", "Gram")
-        self._rule = check_rule(self.threshold, self.top_k, "Gram")
         self._check_places()
         self.X_fit_, ready = X, self._start(X)
         self._check_room(ready.shape[0])
@@ -262,6 +261,11 @@ class Gram(KernelTransformer):
         self.negative_: Floats | None = None
         self.shift_ = 0.0
         return ready
+
+    @property
+    def _rule(self) -> Rule | None:
+        """Which values of a row are kept; None if all are."""
+        return check_rule(self.threshold, self.top_k, "Gram")
 
     def _check_places(self) -> None:
         """Refuse settings that exclude each other."""
