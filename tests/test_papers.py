@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-from genkern.papers.columns import grid_errors, spell_setting, two_columns
+from genkern.papers.columns import grid_errors, joined, spell_setting, two_columns
 from genkern.papers.report import Report, Table, percent
 from genkern.papers.study import Study
 
@@ -90,6 +90,19 @@ def test_settings_chosen_in_two_ways() -> None:
         f"n_neighbors = {grid['n_neighbors'][best]}"
     )
     assert np.mean(found.best) <= np.mean(found.nested) + 1e-12  # chosen with the test errors in view
+
+
+def test_grids_are_joined_by_inner_errors() -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(80, 3)), rng.integers(0, 2, 80)
+    X[:, 0] += 2.0 * y
+    known, fresh = (X[:50], y[:50]), (X[50:], y[50:])
+    pieces = [grid_errors(KNeighborsClassifier(), {"n_neighbors": ks}, known, fresh) for ks in ([1, 3], [5, 9, 15])]
+    together = grid_errors(KNeighborsClassifier(), {"n_neighbors": [1, 3, 5, 9, 15]}, known, fresh)
+    assert joined(pieces) == together
+    assert together["chosen"] == int(np.argmin(together["inner"]))
+    assert 0.0 < together["inner"][0] < 0.5
+    assert len(set(together["inner"])) > 2  # something to choose
 
 
 def test_pages(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ EXPERIMENTS = {
     "splice_sites": "Jaakkola & Haussler, Figure 1 a, b: splice sites, the uniform model's kernel against mixtures.",
     "top_mixtures": "Tsuda et al., section 5: mixtures of Gaussians in 100 channels, Fisher and TOP kernels.",
     "protein_classes": "Tsuda et al., section 6: pairs of protein classes, HMMs, Fisher and TOP kernels.",
+    "webkb": "Jebara et al., section 8.1: pages of students and faculty, kernels between multinomials.",
+    "exons_introns": "Jebara et al., section 8.2: exons and introns, kernels between HMMs, and honest baselines.",
     "nonlinear_maps": "Carli et al., Table I: maps of state-space and marginalized kernels on four sets.",
 }
 

@@ -32,7 +32,9 @@ class Columns(NamedTuple):
 def grid_errors(
     classifier: Any, grid: Any, known: tuple[Any, Any], fresh: tuple[Any, Any], inner: Any = 5
 ) -> dict[str, Any]:
-    """Return the test errors of one part: of every setting of a grid, and of the one chosen within its training data.
+    """Return the errors of one part for every setting of a grid, and which is chosen within its training data.
+
+    "errors" are those on its test part, "inner" those of cross-validation within its training part.
 
     Parameters
     ----------
@@ -48,9 +50,23 @@ def grid_errors(
     settings = list(ParameterGrid(grid))
     errors = [1.0 - float(clone(classifier).set_params(**s).fit(*known).score(*fresh)) for s in settings]
     if len(settings) == 1:
-        return {"errors": errors, "chosen": 0}
+        return {"errors": errors, "inner": [0.0], "chosen": 0}
     search = GridSearchCV(classifier, grid, cv=inner, refit=False).fit(*known)
-    return {"errors": errors, "chosen": int(search.best_index_)}
+    within = 1.0 - search.cv_results_["mean_test_score"]
+    return {"errors": errors, "inner": within.tolist(), "chosen": int(search.best_index_)}
+
+
+def joined(grids: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the test errors of one part over several grids, such as those of several kernels, as of one grid.
+
+    Parameters
+    ----------
+    grids : sequence of dict
+        What ``grid_errors`` returned for each, of the same training and test part. The setting chosen is that with the
+        lowest error within the training part, the first of equals.
+    """
+    errors, inner = ([value for one in grids for value in one[key]] for key in ("errors", "inner"))
+    return {"errors": errors, "inner": inner, "chosen": int(np.argmin(inner))}
 
 
 def two_columns(grid: Any, parts: Sequence[Mapping[str, Any]]) -> Columns:
