@@ -97,7 +97,7 @@ def _rule(name: str) -> Any:
     return Ends("AG" if name.endswith("AG") else "")
 
 
-class Ends(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Ends(ClassifierMixin, BaseEstimator):
     """The rule that an intron starts with GT, and ends with some letters; nothing is learnt.
 
     Parameters
