@@ -26,9 +26,9 @@ from genkern.papers.exons_introns_page import page
 from genkern.papers.mean_map_sets import Place, Problem, problem
 from genkern.papers.report import Report
 from genkern.papers.study import Study
+from genkern.recipes import symbols
 
-SETS = ("whole", "interior")
-NAMES = {"whole": "DNA", "interior": "interior"}  # in mean_map_sets
+MAIN, CUT = ("DNA", "interior"), ("whole", "without ends")  # as mean_map_sets names them
 LENGTHS, QUICK_LENGTHS = (7, 8, 9, 10, 11), (7, 9)
 WORDS, QUICK_WORDS = (1, 2, 3, 4, 5), (1, 3)
 ORDERS, QUICK_ORDERS = (0, 1, 2, 3, 4, 5), (0, 2)
@@ -38,25 +38,26 @@ DRAWS, QUICK_DRAWS, INNER = 20, 3, 3
 
 def report(study: Study) -> Report:
     """Run the experiment."""
-    file = str(study.folder("exon_intron", "human.fasta.gz"))
-    tasks: dict[str, tuple[Any, ...]] = {}
-    for which in SETS:
-        place, store = Place(NAMES[which], study.quick, file), study.store("mean_map")
-        tasks |= {f"{which}: {name}": (place, name, store) for name in methods(which, study.quick)}
-    parts = study.map(_part, tasks)
-    found = {which: {name: parts[f"{which}: {name}"] for name in methods(which, study.quick)} for which in SETS}
+    file, store = str(study.folder("exon_intron", "human.fasta.gz")), study.store("mean_map")
+    found: dict[str, Any] = {}
+    for which in (*CUT, *reversed(MAIN)):  # the longest work last
+        place = Place(which, study.quick, file)
+        parts = study.map(_part, {f"{which}: {name}": (place, name, store) for name in methods(which, study.quick)})
+        found[which] = {key.partition(": ")[2]: part for key, part in parts.items()}
     return page(study, found, QUICK_CS if study.quick else CS)
 
 
 def methods(which: str, quick: bool) -> list[str]:
-    """Return the names of all methods on a set; length and splice sites are not seen in interiors."""
+    """Return the names of all methods on a set; interiors show neither lengths nor splice sites."""
     lengths, words, orders = (QUICK_LENGTHS, QUICK_WORDS, QUICK_ORDERS) if quick else (LENGTHS, WORDS, ORDERS)
-    rules = ["length alone", "starts with GT", "starts with GT and ends with AG"] if which == "whole" else []
     return [
-        *(f"HMM kernel, T = {T}" for T in lengths),
+        *(f"HMM kernel, T = {T}" for T in lengths if which in MAIN),
+        *(["HMM kernel of 3 states, T = 9"] if which == "DNA" else []),
         *(f"words of {k}" for k in words),
         *(f"Markov plug-in, order {order}" for order in orders),
-        *rules,
+        *(["recipes.symbols"] if which in MAIN and not quick else []),
+        *(["length alone"] if which != "interior" else []),
+        *(["starts with GT", "starts with GT and ends with AG"] if which in ("DNA", "whole") else []),
     ]
 
 
@@ -65,7 +66,7 @@ def _part(place: Place, name: str, store: Store) -> list[dict[str, Any]]:
     here = problem(place)
     X, y = here.X, here.division.y
     Cs, draws = (QUICK_CS, QUICK_DRAWS) if place.quick else (CS, DRAWS)
-    matrix = None if name.startswith(("Markov", "starts")) else kernel_matrix(here, name, store)
+    matrix = None if name.startswith(("Markov", "recipes", "starts")) else kernel_matrix(here, name, store)
     found = []
     for index in range(draws):
         train, test = train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=index)
@@ -86,14 +87,17 @@ def kernel_matrix(here: Problem, name: str, store: Store) -> Any:
     value = int(name.rpartition(" ")[2])
     if name.startswith("words"):
         return Linear()(Spectrum(value, "dna", normalize="l2").fit_transform(here.X))
+    states = 3 if "of 3 states" in name else here.own
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # 1000 steps at most
-        models = FitEach(here.hmm("ours", here.own), store).fit_transform(here.X)
+        models = FitEach(here.hmm("ours", states), store).fit_transform(here.X)
     return ProbabilityProduct(1.0, length=value + 1).normalized()(models)
 
 
 def _rule(name: str) -> Any:
     if name.startswith("Markov"):
         return PlugInClassifier(MarkovChainEstimator(int(name.rpartition(" ")[2]), alphabet="dna"))
+    if name == "recipes.symbols":
+        return symbols("dna")
     return Ends("AG" if name.endswith("AG") else "")
 
 
