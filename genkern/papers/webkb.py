@@ -51,7 +51,24 @@ paper's axis is log C from 0 to 8, of a base that it does not name.
 curves. "Nested" chooses C in the training pages of each draw, by stratified 5-fold cross-validation (the smallest of
 equals). Beyond the paper: the multinomials of the two classes as a plug-in classifier (pseudocount 1),
 `recipes.text()`, which is nested by itself, and the class of most training pages."""
-FINDINGS = ""
+FINDINGS = """\
+As in the paper, the Bhattacharyya kernel is ahead of the linear and the Gaussian kernels, at both sizes and at every C:
+its worst mean over C is below the best of theirs. With C chosen in the training pages it has 4.4 to 6.5 points less
+with a held-out university and 3.1 to 5.3 less with random draws. In all cases p < 1e-5 by both tests.
+
+The paper's curves lie on an axis that ends at 25 %. So do ours with a held-out university, where "student" is the
+right answer for 79 % of the pages. With random draws, linear and Gaussian kernels of small C begin at 41 %. That
+agrees with the paper's words, that a university was held out.
+
+The gain is not one of scaling. Linear and Gaussian kernels of vectors of unit length, and the linear one of counts, are
+up to 2.5 points better than the linear one of shares, and the Bhattacharyya kernel stays 2.4 to 5.3 points ahead
+(σ = 1/4 at unit length, which hardly learns, left out). Its C matters little: the curve is flat from C = 10 on.
+
+Bayes' rule with a multinomial of each class is far behind all but the worst kernels. `recipes.text`, whose words are
+weighted by log-odds of classes, is ahead of the Bhattacharyya kernel, most of all with 77 pages.
+
+The two divisions cannot be compared by their figures, since the shares of classes differ. The spread over draws is
+larger where a university is held out: it is that between universities, too."""
 
 SIGMAS = {"1/4": 0.25, "1": 1.0, "4": 4.0}
 SHARES = ["Bhattacharyya", "linear", *(f"RBF, σ = {name}" for name in SIGMAS)]
