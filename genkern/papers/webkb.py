@@ -261,10 +261,9 @@ def _figure(panels: Mapping[int, Mapping[str, Sequence[Any]]], size: Size) -> An
         for colour, (name, rows) in zip(COLOURS, methods.items()):
             errors = 100.0 * np.array(rows)
             spread = errors.std(axis=0, ddof=1) if name == FIRST else None
-            style: dict[str, Any] = (
-                {"ls": "--", "zorder": 3} if name == "linear" else {}
-            )  # it lies on the curve of σ = 1
-            axis.errorbar(at, errors.mean(axis=0), spread, c=colour, label=name, marker="o", ms=3, capsize=2, **style)
+            line, order = ("--", 3) if name == "linear" else ("-", 2)  # it lies on the curve of σ = 1
+            style = {"c": colour, "ls": line, "zorder": order, "marker": "o", "ms": 3, "capsize": 2}
+            axis.errorbar(at, errors.mean(axis=0), spread, label=name, **style)
         axis.set(title=f"{n} training pages", xlabel="log10 C")
         axis.set_ylim(bottom=0)
         axis.grid(alpha=0.3)
