@@ -55,7 +55,7 @@ def methods(which: str, quick: bool) -> list[str]:
         *(["HMM kernel of 3 states, T = 9"] if which == "DNA" else []),
         *(f"words of {k}" for k in words),
         *(f"Markov plug-in, order {order}" for order in orders),
-        *(["recipes.symbols"] if which in MAIN and not quick else []),
+        *(["recipes.symbols"] if which == "interior" and not quick else []),
         *(["length alone"] if which != "interior" else []),
         *(["starts with GT", "starts with GT and ends with AG"] if which in ("DNA", "whole") else []),
     ]
