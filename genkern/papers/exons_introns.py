@@ -33,6 +33,7 @@ LENGTHS, QUICK_LENGTHS = (7, 8, 9, 10, 11), (7, 9)
 WORDS, QUICK_WORDS = (1, 2, 3, 4, 5), (1, 3)
 ORDERS, QUICK_ORDERS = (0, 1, 2, 3, 4, 5), (0, 2)
 CS, QUICK_CS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0), (1.0, 100.0)
+RULES = ("length alone", "starts with GT", "starts with GT and ends with AG")
 DRAWS, QUICK_DRAWS, INNER = 20, 3, 3
 
 
@@ -40,7 +41,7 @@ def report(study: Study) -> Report:
     """Run the experiment."""
     file, store = str(study.folder("exon_intron", "human.fasta.gz")), study.store("mean_map")
     found: dict[str, Any] = {}
-    for which in (*CUT, *reversed(MAIN)):  # the longest work last
+    for which in (*MAIN, *CUT):
         place = Place(which, study.quick, file)
         parts = study.map(_part, {f"{which}: {name}": (place, name, store) for name in methods(which, study.quick)})
         found[which] = {key.partition(": ")[2]: part for key, part in parts.items()}
@@ -56,8 +57,7 @@ def methods(which: str, quick: bool) -> list[str]:
         *(f"words of {k}" for k in words),
         *(f"Markov plug-in, order {order}" for order in orders),
         *(["recipes.symbols"] if which == "interior" and not quick else []),
-        *(["length alone"] if which != "interior" else []),
-        *(["starts with GT", "starts with GT and ends with AG"] if which in ("DNA", "whole") else []),
+        *(RULES if which in ("DNA", "whole") else []),
     ]
 
 
