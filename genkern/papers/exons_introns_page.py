@@ -39,7 +39,25 @@ row has all, by 3-fold cross-validation in each training half.
 **Beyond the paper**: the HMM kernel with 3 states for all sequences; Bayes' rule with a Markov chain of each class
 (pseudocounts 0.01); `recipes.symbols("dna")` on interiors; a Gaussian kernel on the logarithm of the length; and two
 rules without training: an intron starts with GT, or also ends with AG."""
-FINDINGS = ""
+FINDINGS = """\
+**Whole sequences.** The figures are near the paper's, though the sequences are others: the HMM kernel has 9.7 % at its
+best setting (10–11 in the paper), words of 3 have 8.4 (7–8), words of 2 have 13.3 (18) and words of 1 have 28.4 (34).
+The order is the same: words of 1, words of 2, HMM kernel, words of 3. T has little effect, as in the paper. Words of 4
+and 5 are worse than words of 3, as in the paper, from C = 10 on only; with smaller C they are not.
+
+The number of states by the rule, which grows with the length, is not what makes the HMM kernel good: with 3 states for
+all sequences it has 10.4 % (nested).
+
+**What is easy here.** A rule that looks at the first and last two letters has 4.4 %, half of the errors of the best
+kernel. The length alone has 19 %.
+
+**Interiors.** With 80 letters from the middle the HMM kernel has 31 %, words of 2 have 23 %: here the model with hidden
+states is behind counts of pairs, against the paper's order. A model of 80 letters has 3 states by the rule. Markov
+chains of classes come nearer to the kernels than with whole sequences; `recipes.symbols` has 19.8 %.
+
+**Why interiors are harder.** Not for want of the splice sites: without 10 letters at each end words of 3 lose 0.8
+points only (third table). The others are lost with the length: there are fewer letters to count, and the length itself
+may help kernels of whole sequences. These figures do not tell the two apart."""
 ALL = "HMM kernel, all T"
 TITLES = {"DNA": "whole", "interior": "interior"}  # of the sets with all methods
 CUTS = {"whole": "whole", "without ends": "without 10 letters at each end", "interior": "80 letters in the middle"}
