@@ -12,7 +12,7 @@ import pytest
 
 from genkern import FitEach, Store
 from genkern.papers import run
-from genkern.papers.exons_introns import Ends, kernel_matrix
+from genkern.papers.exons_introns import RULES, Ends, kernel_matrix
 from genkern.papers.held_out import divide
 from genkern.papers.mean_map_sets import Place, Problem, problem
 
@@ -58,7 +58,8 @@ def test_quick_exons_and_introns() -> None:
         {row[0]: float(str(row[column]).split()[0]) for row in report.tables[0].rows if row[column]}
         for column in (4, 7)
     )
-    assert set(whole) - set(interior) == {"length alone", "starts with GT", "starts with GT and ends with AG"}
+    assert set(whole) - set(interior) == {*RULES, "HMM kernel of 3 states, T = 9"}
+    assert {row[0] for row in report.tables[2].rows if not row[3]} == set(RULES)
     assert whole["words of 3"] < whole["words of 1"] - 5.0
     assert whole["Markov plug-in, order 2"] < whole["Markov plug-in, order 0"] - 5.0
     assert whole["starts with GT and ends with AG"] < whole["starts with GT"] < whole["length alone"]

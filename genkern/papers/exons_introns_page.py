@@ -56,9 +56,9 @@ states is behind counts of pairs, against the paper's order. A model of 80 lette
 chains of classes come nearer to the kernels than with whole sequences; `recipes.symbols` has 19.8 %.
 
 **Why interiors are harder.** For kernels of words not for want of the splice sites: without 10 letters at each end
-those of 3 lose 0.8 points only (third table). The others are lost with the length: there are fewer letters to count, and the
-length itself may help kernels of whole sequences; these figures do not tell the two apart. Markov chains of order 1 and
-more, whose first letters have a law of their own, lose 4 to 9 points with the ends."""
+those of 3 lose 0.8 points only (third table). The others are lost with the length: there are fewer letters to count,
+and the length itself may help kernels of whole sequences; these figures do not tell the two apart. Markov chains of
+order 1 and more, whose first letters have a law of their own, lose 4 to 9 points with the ends."""
 ALL = "HMM kernel, all T"
 TITLES = {"DNA": "whole", "interior": "interior"}  # of the sets with all methods
 CUTS = {"whole": "whole", "without ends": "without 10 letters at each end", "interior": "80 letters in the middle"}
