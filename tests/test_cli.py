@@ -40,6 +40,8 @@ def test_help_is_quick_and_complete() -> None:
 
 def test_version() -> None:
     assert run("--version").stdout.strip() == f"genkern {genkern.__version__}"
+    module = subprocess.run([sys.executable, "-m", "genkern", "--version"], capture_output=True, text=True, check=True)
+    assert module.stdout.strip() == f"genkern {genkern.__version__}"
 
 
 def test_defaults_and_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
