@@ -13,6 +13,7 @@ EXPERIMENTS = {
     "splice_sites": "Jaakkola & Haussler, Figure 1 a, b: splice sites, the uniform model's kernel against mixtures.",
     "top_mixtures": "Tsuda et al., section 5: mixtures of Gaussians in 100 channels, Fisher and TOP kernels.",
     "protein_classes": "Tsuda et al., section 6: pairs of protein classes, HMMs, Fisher and TOP kernels.",
+    "switching_systems": "Jebara et al., section 8.3: series of switching linear systems, five classifiers.",
     "nonlinear_maps": "Carli et al., Table I: maps of state-space and marginalized kernels on four sets.",
 }
 
