@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
@@ -38,19 +39,22 @@ two states and two channels; the paper does not say how its systems were drawn. 
   particle filter with 50 particles; its EM is variational, starts once, and stops when a step gains less than 0.001
   per observation.
 - LDS kernel, SLDS kernel: a system is fitted to each series, of two states, and two regimes (five have more
-  parameters than a series has numbers). Normalised probability product kernels over T steps with the power ρ: T of 5,
-  10, 15, 20, 25 with ρ of 1/10, 1/2, 1, and ρ of 1/4 and 2 with T of 5, 15, 25, as in the paper's Figure 10. The SLDS
-  kernel is the paper's estimate from 50 pairs of paths. EM of these fits takes 100 steps at most.
+  parameters than a series has numbers), with one pseudo-observation of each noise; EM takes 100 steps at most.
+  Normalised probability product kernels over T steps with the power ρ: T of 5, 10, 15, 20, 25 with ρ of 1/10, 1/2, 1,
+  and ρ of 1/4 and 2 with T of 5, 15, 25, as in the paper's Figure 10. The SLDS kernel is the paper's estimate from 50
+  pairs of paths.
+- LDS kernel, plain: the same without pseudo-observations, by maximum likelihood, as the paper seems to have it.
 
-The paper does not name its C: 1, 10 or 100. "As the paper" is the error at the setting with the fewest errors of each
-data set, "nested" that of the setting with the fewest in 3-fold cross-validation of the 99 series. These choices were
-made before any error was seen.
+The number of pseudo-observations was chosen among 0, 1, 5 and 20 on two other data sets (seeds 100 and 101), whose
+errors were seen; all else was chosen before any error. The paper does not name its C: 1, 10 or 100. "As the paper" is
+the error at the setting with the fewest errors of each data set, "nested" that of the setting with the fewest in
+3-fold cross-validation of the 99 series.
 
 Spreads are standard deviations over data sets. These are independent of one another, so that p-values over data sets
 hold; each is of one test alone."""
 FINDINGS = ""
 
-SEEDS, QUICK_SEEDS = 6, 2
+SEEDS, QUICK_SEEDS = 5, 2
 CS = (1.0, 10.0, 100.0)
 GAMMAS = (1 / 400, 1 / 100, 1 / 25, 1 / 6)
 GRID = {
@@ -109,7 +113,8 @@ def _division(data: Dataset) -> Division:
 def _part(name: str, T: int | None, seed: int, store: Store, quick: bool) -> dict[str, Any]:
     """Return what a method gets wrong in one data set, in all of its settings."""
     data = _data(seed, quick)
-    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # EM is stopped early
+    fast = config_context(assume_finite=True, skip_parameter_validation=True)  # for many small machines
+    with fast, warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # EM is stopped early
         if T is not None:
             models = FitEach(_each(name, quick), store=store).fit_transform(data.X)
             rows = [
@@ -150,12 +155,12 @@ def _rhos(T: int, quick: bool) -> tuple[float, ...]:
 def _each(name: str, quick: bool) -> Any:
     """Return the estimator of the models of series."""
     steps = 20 if quick else 100
-    if name == "LDS kernel":
-        return LDSEstimator(2, max_iter=steps)
-    return SwitchingLDSEstimator(2, 2, n_init=1, max_iter=steps)
+    if name == "SLDS kernel":
+        return SwitchingLDSEstimator(2, 2, n_init=1, max_iter=steps, noise_pseudocount=1.0)
+    return LDSEstimator(2, max_iter=steps, pseudocount=0.0 if "plain" in name else 1.0)
 
 
 def _kernel(name: str, T: int, rho: float, quick: bool) -> Any:
-    if name == "LDS kernel":
-        return ProbabilityProduct(rho, length=T).normalized()
-    return ProbabilityProduct(rho, length=T, method="paired", n_draws=10 if quick else 50).normalized()
+    if name == "SLDS kernel":
+        return ProbabilityProduct(rho, length=T, method="paired", n_draws=10 if quick else 50).normalized()
+    return ProbabilityProduct(rho, length=T).normalized()
