@@ -137,7 +137,7 @@ def _matrices(name: str, T: int | None, data: Dataset, store: Store, quick: bool
 
 def _plug_in(name: str, data: Dataset, store: Store, quick: bool) -> dict[str, Any]:
     """Return the errors of Bayes' rule, in the form of one setting of a machine."""
-    steps: dict[str, Any] = {"max_iter": 20} if quick else {}
+    steps: dict[str, Any] = {"max_iter": 5} if quick else {}
     if name == "ML-LDS":
         classifier = PlugInClassifier(LDSEstimator(2, tol=1e-4, **steps), store=store)
     else:
