@@ -30,12 +30,12 @@ from genkern.papers.study import Study
 PROTOCOL = """\
 One hidden Markov model per class, fitted to the training part; features of all class models side by side; a support
 vector machine (one against one) on their inner products. State-space kernel: `StateSpace`, expected visits.
-Marginalized kernel: `Marginalized` with `features="raw"`, state times symbol or state times observation. Both are sums
-over time, not divided by the length. Maps act on the sums, `apply="sum"`, or on every term, `apply="time"`; the
-paper tried two such places, reports the better one and defines neither. ρ of power and logistic: 0.02, 0.05, 0.1, 0.2,
-0.5 and, for the logistic, 1 (a power of 1 is the original). The paper does not name its C; features are centred and
-scaled to unit variance in all, and C is 1, 10 or 100. Of 1000 a trial on one split
-of the leaves was seen: it took some eight times as long as 100, and no map was better there than at its best of these.
+Marginalized kernel: `Marginalized` with `features="raw"`, state times symbol, or visits and state times observation.
+Both are sums over time, not divided by the length. Maps act on the sums, `apply="sum"`, or on every term,
+`apply="time"`; the paper tried two such places, reports the better one and defines neither. ρ of power and logistic:
+0.02, 0.05, 0.1, 0.2, 0.5 and, for the logistic, 1 (a power of 1 is the original). The paper does not name its C;
+features are centred and scaled to unit variance in all, and C is 1, 10 or 100. Of 1000 a trial on one split of the
+leaves was seen: it took some eight times as long as 100, and no map was better there than at its best of these.
 
 The sets of the paper are not at hand; ours stand in for them.
 
