@@ -80,6 +80,10 @@ def make_switching_systems(
         ``X`` is a list of series of shape (length, 2): first those of class "first", then those of class "second";
         ``groups`` are the systems.
 
+    References
+    ----------
+    .. [1] T. Jebara, R. Kondor, A. Howard (2004), Probability product kernels, section 8.3.
+
     Examples
     --------
     >>> from genkern.datasets import make_switching_systems
