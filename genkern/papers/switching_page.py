@@ -85,7 +85,7 @@ def figure(found: Curves) -> Any:
     """Return errors over T for some ρ, and over ρ for some T."""
     from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=(9.0, 4.2), layout="constrained")
+    drawn = Figure(figsize=(9.0, 4.8), layout="constrained")
     for axis, (along, other, name, label) in zip(
         drawn.subplots(1, 2, sharey=True), ((0, 1, "ρ", "steps T"), (1, 0, "T", "power ρ"))
     ):
@@ -100,9 +100,10 @@ def figure(found: Curves) -> Any:
                 x, y = zip(*line)
                 axis.plot(x, y, f"C{color}o{style}", markersize=4, label=f"{kernel[:-7]}, {name} = {value:g}")
         axis.set_xlabel(label)
-        axis.legend(frameon=False, fontsize="small", ncols=2)
+        axis.legend(frameon=False, fontsize="small", ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.14))
     drawn.axes[0].set_ylabel("error, per cent")
     drawn.axes[1].set_xscale("log")
+    drawn.axes[0].set_xticks(sorted({T for points in found.values() for T, _ in points}))
     ticks = sorted({rho for points in found.values() for _, rho in points})
     drawn.axes[1].set_xticks(ticks, [f"{rho:g}" for rho in ticks], minor=False)
     drawn.axes[1].minorticks_off()
