@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from genkern.evaluation import mcnemar_test, t_test, wilcoxon_test
-from genkern.papers.columns import spell_setting
 from genkern.papers.held_out import Choice, Division, choose
 from genkern.papers.report import Table, percent, starred
 
@@ -37,7 +36,7 @@ def errors_table(chosen: Mapping[str, Sequence[Choice]]) -> Table:
         best, nested = (
             [float(np.mean(part)) for part in parts] for parts in zip(*((c.best, c.nested) for c in choices))
         )
-        settings = "; ".join(dict.fromkeys(spell_setting(c.setting) for c in choices if c.setting))
+        settings = "; ".join(dict.fromkeys(_spelled(c.setting) for c in choices))
         rows.append([name, PAPER.get(name), percent(best), percent(nested), settings])
     return Table(
         "Leave-one-out errors in per cent, ± standard deviation over data sets. Last: the settings that are best on "
@@ -45,6 +44,10 @@ def errors_table(chosen: Mapping[str, Sequence[Choice]]) -> Table:
         ["method", "paper", "as the paper (best of the grid)", "nested", "settings of the best"],
         rows,
     )
+
+
+def _spelled(setting: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} = {value:.3g}" for name, value in setting.items())
 
 
 def tests_table(chosen: Mapping[str, Sequence[Choice]]) -> Table:
