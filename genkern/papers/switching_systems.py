@@ -55,8 +55,8 @@ Spreads are standard deviations over data sets. These are independent of one ano
 hold; each is of one test alone."""
 FINDINGS = """\
 As in the paper, ML-SLDS is ahead of ML-LDS and the LDS kernel ahead of RBF, significantly at 5 % over five data sets by
-the t-test; so is the LDS kernel of ML-LDS, not quite significantly. With both kernels the smallest ρ is best at every T,
-and with it the LDS kernel gains from a larger T.
+the t-test; so is the LDS kernel of ML-LDS, not quite significantly. With both kernels the smallest ρ is best at every
+T, and with it the LDS kernel gains from a larger T.
 
 Not as in the paper, the SLDS kernel is not the best method: its errors are near those of ML-LDS, 11 to 12 points above
 those of ML-SLDS and of the LDS kernel, which have the fewest. RBF is near chance. The paper's systems are not known.
@@ -70,8 +70,8 @@ more series: the other one, as one series is left out. So errors rise towards 10
 
 The paper's estimate of the SLDS kernel may be a second reason. It compares the i-th path of one model with the i-th of
 the other, which on the diagonal is the same path, so that normalised values are too small. The mean over all pairs of 7
-paths, 49, has as many terms. On the first data set, at T = 15 and C = 10, it had 22 and 36 errors with ρ of 1/10 and 1/2,
-the paper's 31 and 44; at T = 5, with 14 paths, 27 and 28, the paper's 25 and 34. On the two sets on which
+paths, 49, has as many terms. On the first data set, at T = 15 and C = 10, it had 22 and 36 errors with ρ of 1/10 and
+1/2, the paper's 31 and 44; at T = 5, with 14 paths, 27 and 28, the paper's 25 and 34. On the two sets on which
 pseudo-observations were chosen it was not clearly ahead; on the others it was not tried.
 
 Choosing T, ρ and C by test errors, as the paper did, takes 4 points off the errors of the LDS kernel, 7 off those of
