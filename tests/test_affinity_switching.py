@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from genkern import LDS, Expected, Gaussian, MeanMap, Power, ProbabilityProduct, SwitchingLDS, affinity
+from genkern import LDS, Expected, Gaussian, MeanMap, Power, ProbabilityProduct, Store, SwitchingLDS, affinity
 from genkern.affinities import switching
 from genkern.core.kalman.paths import path_densities
 
@@ -191,13 +191,38 @@ def test_paths_that_begin_alike_are_what_they_are_alone() -> None:
     found = np.stack(path_densities(systems, np.zeros_like(paths), other))
     pairs = zip(np.zeros_like(paths)[:, None], other[:, None])
     assert_array_equal(found, np.stack([np.stack(path_densities(systems, *pair))[:, 0] for pair in pairs], axis=1))
-    for path, found in zip(paths[:20], together[0]):  # the plain filter
-        mean, cov, total = systems.mean[path[0]], systems.cov[path[0]], 0.0
+    for path, found, square in zip(paths[:20], together[0], together[3]):  # the plain filter
+        mean, cov, total, squares = systems.mean[path[0]], systems.cov[path[0]], 0.0, 0.0
         for t, q in enumerate(path):
             if t:
                 mean, cov = systems.A[q] @ mean, systems.A[q] @ cov @ systems.A[q].T + systems.Q[q]
             gap, S = -systems.offset[q] - systems.C[q] @ mean, systems.C[q] @ cov @ systems.C[q].T + systems.R[q]
             total -= 0.5 * (np.linalg.slogdet(2.0 * np.pi * S)[1] + gap @ np.linalg.solve(S, gap))
+            squares += gap @ np.linalg.solve(S, gap)
             gain = cov @ systems.C[q].T @ np.linalg.inv(S)
             mean, cov = mean + gain @ gap, cov - gain @ systems.C[q] @ cov
         assert found == pytest.approx(total, rel=1e-11)
+        assert square == pytest.approx(squares, rel=1e-11)
+
+
+@pytest.mark.parametrize("method", ["exact", "all-pairs", "paired"])
+def test_powers_share_their_filters(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def counted(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return path_densities(*arguments)
+
+    monkeypatch.setattr(switching, "FILTERED", Store())
+    monkeypatch.setattr(switching, "path_densities", counted)
+    models = [model(seed, 2, d=2) for seed in range(3)]
+    others = [*models, model(3, 2, d=2)]
+    affinity(models, others, Power(1.0), 4, method=method)
+    first = len(calls)
+    assert first > 0
+    powers = (0.1, 0.6, 3.0)
+    shared = [affinity(models, others, Power(rho), 4, method=method) for rho in powers]
+    assert len(calls) == first + len(others)  # each model's own determinants, once
+    for rho, found in zip(powers, shared):
+        monkeypatch.setattr(switching, "FILTERED", Store())
+        assert_allclose(found, affinity(models, others, Power(rho), 4, method=method), rtol=1e-13)

@@ -10,7 +10,15 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from genkern.datasets import Dataset, load_japanese_vowels, load_splice_junctions, make_two_hmms, two_hmms
+from genkern.datasets import (
+    Dataset,
+    load_japanese_vowels,
+    load_splice_junctions,
+    make_switching_systems,
+    make_two_hmms,
+    random_switching_lds,
+    two_hmms,
+)
 from genkern.models.hmm.model import HMM
 
 
@@ -122,3 +130,40 @@ def test_generator_is_reproducible_and_checks_its_arguments() -> None:
         make_two_hmms(0)
     with pytest.raises(ValueError, match="'length' parameter of make_two_hmms"):
         make_two_hmms(2, length=0)
+
+
+def test_random_switching_systems_are_as_documented() -> None:
+    drawn = [random_switching_lds(random_state=seed) for seed in range(200)]
+    turns = np.array([model.systems.transition for model in drawn])
+    radii = np.sqrt(np.linalg.det(turns))
+    np.testing.assert_allclose(turns @ turns.swapaxes(-1, -2), radii[..., None, None] ** 2 * np.eye(2), atol=1e-12)
+    assert 0.5 <= radii.min() < 0.51 < 0.99 < radii.max() <= 1.0
+    np.testing.assert_allclose(radii.mean(), 0.75, atol=5 * 0.15 / np.sqrt(radii.size))
+    angles = np.arctan2(turns[..., 1, 0], turns[..., 0, 0])
+    np.testing.assert_allclose([angles.mean(), angles.std()], [0.0, np.pi / np.sqrt(3)], atol=0.3)
+    for model in drawn[:5]:
+        assert (model.n_regimes, model.n_states, model.n_channels) == (5, 2, 2)
+        parts = model.systems.systems()
+        assert (parts.C[0] == parts.C).all()  # what is seen does not depend on the regime
+        for noise in (parts.Q, parts.R, parts.cov):
+            np.testing.assert_array_equal(noise, np.broadcast_to(0.1 * np.eye(2), noise.shape))
+    starts = np.array([model.start for model in drawn])
+    np.testing.assert_allclose(starts.var(axis=0), 4 / (25 * 6), atol=0.01)  # of a uniform point of the simplex
+
+
+def test_series_of_switching_systems() -> None:
+    data = make_switching_systems(6, n_per_system=2, length=7, random_state=3)
+    assert [series.shape for series in data.X] == [(7, 2)] * 12
+    assert data.groups is not None
+    assert data.groups.tolist() == np.repeat([f"system{i:02d}" for i in range(1, 7)], 2).tolist()
+    assert data.y.tolist() == ["first"] * 6 + ["second"] * 6
+    assert data.ids is not None
+    assert (len(set(data.ids)), data.ids[3]) == (12, "system02-2")
+    again, other = (make_switching_systems(6, 2, 7, random_state=seed) for seed in (3, 4))
+    assert all((a == b).all() for a, b in zip(data.X, again.X))
+    assert not any((a == b).all() for a, b in zip(data.X, other.X))
+    rng = np.random.default_rng(3)
+    first = random_switching_lds(5, rng).sample(2, length=7, rng=rng)
+    np.testing.assert_array_equal(np.array(data.X[:2]), np.array(first))
+    with pytest.raises(ValueError, match="'n_systems' must be even"):
+        make_switching_systems(5)

@@ -99,7 +99,7 @@ def test_counts_are_about_the_errors(radius: float) -> None:
     for look in ([[1.0, 0.0]], [[1.0, 1e-3]], [[1e-5, 1e-5]]):
         model = LDS(A, look, 0.1, 0.1, [1.0, 0.0], 1.0)
         (x,) = model.sample(1, length=15, rng=0)
-        logs, growth, drift = path_densities(model.systems(), np.zeros((1, 15), np.int64), x[None])
+        logs, growth, drift, _ = path_densities(model.systems(), np.zeros((1, 15), np.int64), x[None])
         loss = 2.2e-16 * (growth[0] + np.sqrt(drift[0]))
         scale = 1.0 + abs(logs[0])
         assert abs(logs[0] - exact_log_prob(model, x)) < 10.0 * loss * scale + 1e-13 * scale

@@ -20,6 +20,7 @@ from genkern.core.kalman.passes import Systems
 from genkern.core.kalman.paths import path_densities
 from genkern.core.kalman.roots import LOST, densities, factored, loss_of
 from genkern.core.switching.roots import every_path, log_weights
+from genkern.data.store import Store, make_key
 from genkern.models.draws import draw_paths
 from genkern.models.switching.model import SwitchingLDS
 from genkern.models.value import rebatch
@@ -31,6 +32,7 @@ PathsOf = Callable[[SwitchingLDS, int], Ints]
 MAX_PAIRS = 1 << 14  # pairs of paths up to which the kernel is exact
 N_PATHS = 32  # paths of regimes drawn from each model
 KEPT = 512  # models whose paths, and filters along them, are remembered
+FILTERED = Store(max_bytes=1 << 26)  # densities along pairs of paths
 JEBARA = "Jebara, Kondor & Howard (2004), section 5.1"
 
 
@@ -232,9 +234,13 @@ def _differences(pairs: Pairs, codes: Ints) -> Floats:
     for merge, rows in ((False, np.flatnonzero(~same)), (True, np.flatnonzero(same))):
         if len(rows) == 0:
             continue
-        systems = (merged if merge else stacked)(pairs)
-        logs[rows], growth, drift = path_densities(systems, codes[rows], -systems.offset[codes[rows]])
-        trusted = (loss_of(growth, drift) <= TRUSTED) & np.isfinite(logs[rows])
+        systems = (merged if merge else stacked)(pairs._replace(scale=1.0))
+        logs[rows], growth, drift, squares = _filtered(systems, codes[rows])
+        if pairs.scale != 1.0:  # squares are in units of covariances
+            size = systems.C.shape[1] * codes.shape[1]
+            with np.errstate(all="ignore"):  # what overflows is doubtful
+                logs[rows] += 0.5 * ((1.0 - 1.0 / pairs.scale) * squares - size * math.log(pairs.scale))
+        trusted = (loss_of(growth, drift / pairs.scale) <= TRUSTED) & np.isfinite(logs[rows])
         doubtful = rows[~trusted]
         if len(doubtful):
             used, places = np.unique(codes[doubtful], return_inverse=True)
@@ -245,13 +251,24 @@ def _differences(pairs: Pairs, codes: Ints) -> Floats:
     return _regular(logs)
 
 
+def _filtered(systems: Systems, codes: Ints) -> Floats:
+    """Return what ``path_densities`` does for zeros, less the offsets, (4, N): once for kernels of every power."""
+    key = make_key("paths of differences", *systems, codes)
+    found = FILTERED.get(key)
+    if found is None:
+        found = np.stack(path_densities(systems, codes, -systems.offset[codes]))
+        if found.nbytes <= FILTERED.max_bytes // 4:
+            FILTERED.put(key, found)
+    return np.asarray(found)
+
+
 @lru_cache(maxsize=KEPT)
 def _log_determinants(model: SwitchingLDS, length: int, paths_of: PathsOf) -> Floats:
     """Return sum_t log |S_t| (N,) of the model's own filters along its paths, read-only."""
     systems, paths = model.systems.systems(), paths_of(model, length)
     centred = systems._replace(mean=np.zeros_like(systems.mean), offset=np.zeros_like(systems.offset))
     size = systems.C.shape[1] * paths.shape[1]
-    logs, growth, _ = path_densities(centred, paths, np.zeros((*paths.shape, systems.C.shape[1])))
+    logs, growth, *_ = path_densities(centred, paths, np.zeros((*paths.shape, systems.C.shape[1])))
     doubtful = np.flatnonzero(~(loss_of(growth) <= TRUSTED))
     if len(doubtful):  # regimes that are unstable and hardly seen
         some = paths[doubtful]

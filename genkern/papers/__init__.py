@@ -15,6 +15,7 @@ EXPERIMENTS = {
     "protein_classes": "Tsuda et al., section 6: pairs of protein classes, HMMs, Fisher and TOP kernels.",
     "webkb": "Jebara et al., section 8.1: pages of students and faculty, kernels between multinomials.",
     "exons_introns": "Jebara et al., section 8.2: exons and introns, kernels between HMMs, and honest baselines.",
+    "switching_systems": "Jebara et al., section 8.3: series of switching linear systems, five classifiers.",
     "nonlinear_maps": "Carli et al., Table I: maps of state-space and marginalized kernels on four sets.",
 }
 

@@ -141,7 +141,8 @@ def pictures(found: Mapping[str, Found], settings: Sequence[Setting]) -> dict[st
             for (map_, place), style in styles.items():
                 rhos = [settings[i][2] for i in chosen(settings, map_, place)]
                 means = [100 * nested(repetitions, kernel, chosen(settings, map_, place, rho)).mean() for rho in rhos]
-                axis.plot(rhos, means, style, markersize=4, label=f"{map_}, {place}")
+                fill = "full" if place == "time" else "none"
+                axis.plot(rhos, means, style, markersize=4, fillstyle=fill, label=f"{map_}, {place}")
             flat = {"original": chosen(settings, "original"), "log, sum": chosen(settings, "log", "sum")}
             for (label, own), style in zip(flat.items(), ("k-", "C2:")):
                 height = 100 * nested(repetitions, kernel, own).mean()

@@ -20,28 +20,31 @@ DIFFUSE = 1e16  # variance of first states, in units of the noise, above which r
 
 
 class Levels(NamedTuple):
-    """Beliefs after each step of a path: mean (L, n), cov (L, n, n), errors (L, 2, n, n), most (L, 2), logs (L,)."""
+    """Beliefs after each step of a path: mean (L, n), cov (L, n, n), errors (L, 2, n, n), most (L, 2), sums (L, 2).
+
+    Sums are those of log densities and of squared innovations so far.
+    """
 
     mean: Floats
     cov: Floats
     errors: Floats
     most: Floats
-    logs: Floats
+    sums: Floats
 
 
-def path_densities(systems: Systems, paths: Ints, values: Floats) -> tuple[Floats, Floats, Floats]:
+def path_densities(systems: Systems, paths: Ints, values: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Return log densities (N,) of values (N, L, d) along paths (N, L) of systems; NaN where there is none.
 
-    With them growth and drift (N,), as ``kalman.rounding`` defines them. The system of a step leads to its state and
-    shows it; offsets are left to the observations. Paths that begin alike, with the same values, share the filter of
-    their beginning.
+    With them growth and drift (N,), as ``kalman.rounding`` defines them, and the sums (N,) of squared innovations in
+    units of their covariances. The system of a step leads to its state and shows it; offsets are left to the
+    observations. Paths that begin alike, with the same values, share the filter of their beginning.
     """
     (count, length), (d, n) = paths.shape, systems.C.shape[1:]
-    shapes = ((length, n), (length, n, n), (length, 2, n, n), (length, 2), (length,))
-    table, levels = np.zeros((3, count)), Levels(*(np.zeros(shape) for shape in shapes))
+    shapes = ((length, n), (length, n, n), (length, 2, n, n), (length, 2), (length, 2))
+    table, levels = np.zeros((4, count)), Levels(*(np.zeros(shape) for shape in shapes))
     order = np.lexsort(paths.T[::-1])
     _densities(systems, (paths, order), values, levels, buffers(n, d), counts_of(n, d), table)
-    return table[0], table[1], table[2]
+    return table[0], table[1], table[2], table[3]
 
 
 def recount(sums: KalmanSums, systems: Systems, values: Floats, offsets: Ints) -> None:
@@ -55,7 +58,7 @@ def recount(sums: KalmanSums, systems: Systems, values: Floats, offsets: Ints) -
         members = np.flatnonzero(flags & (lengths == length))
         owners = members if len(systems.A) > 1 else np.zeros_like(members)
         x = values[offsets[members, None] + np.arange(length)] - systems.offset[owners, None]
-        _, growth, drift = path_densities(systems, np.repeat(owners[:, None], length, axis=1), x)
+        _, growth, drift, _ = path_densities(systems, np.repeat(owners[:, None], length, axis=1), x)
         sums.growth[members] = np.maximum(sums.growth[members], growth)
         sums.drift[members] = np.maximum(sums.drift[members], drift)
 
@@ -70,7 +73,7 @@ def _diffuse(systems: Systems) -> NDArray[np.bool_]:
 
 @kernel
 def _densities(systems, routes, values, levels, workspace, counts, table):
-    """Write log density, growth and drift along every path, taken in an order in which beginnings are together."""
+    """Write log density, growth, drift and squares along every path, in an order in which beginnings are together."""
     paths, order = routes
     length = paths.shape[1]
     for rank in range(len(order)):
@@ -83,7 +86,7 @@ def _densities(systems, routes, values, levels, workspace, counts, table):
                 first += 1
         for t in range(first, length):
             _step(systems, paths[i, t], t, values[i, t], levels, workspace, counts)
-        table[0, i] = levels.logs[length - 1]
+        table[0, i], table[3, i] = levels.sums[length - 1]
         for kind in range(2):
             table[1 + kind, i] = levels.most[length - 1, kind]
 
@@ -111,5 +114,9 @@ def _step(systems, q, t, x, levels, workspace, counts):
         predict(systems.A[q], systems.Q[q], mean, cov, workspace)
         carry(systems.A[q], counts)
     density = counted_update(systems.C[q], systems.R[q], x, mean, cov, workspace, counts)
-    levels.logs[t] = density if t == 0 else levels.logs[t - 1] + density
+    square = 0.0
+    for c in range(len(x)):
+        square += workspace.white[c] * workspace.white[c]
+    levels.sums[t, 0] = density if t == 0 else levels.sums[t - 1, 0] + density
+    levels.sums[t, 1] = square if t == 0 else levels.sums[t - 1, 1] + square
     leave(counts, levels.errors[t], levels.most[t])
