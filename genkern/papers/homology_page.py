@@ -1,0 +1,186 @@
+"""Protocol, tables and pictures of the homology experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genkern.evaluation import wilcoxon_test
+from genkern.papers.homology_kernels import VARIANTS
+from genkern.papers.report import Table
+from genkern.plots.style import COLOURS
+
+PROTOCOL = ""
+FINDINGS = ""
+PUBLISHED = {
+    "published: SVM-Fisher": ("0.25", "0.77"),
+    "published: SVM-pairwise": ("0.46", "0.90"),
+    "published: local alignment": ("0.65", "0.93"),
+}
+HMM, KERNEL = "HMM, 10 states", "as published: plain scores, Gaussian"
+BASE = "base: by information, per residue, Gaussian"
+HMM_NESTED, KERNEL_NESTED = "HMM, nested", "Fisher kernel, nested"
+MAIN = ["length", HMM, HMM_NESTED, KERNEL, BASE, KERNEL_NESTED, "recipe", "recipe's kernel, SVM"]
+PAIRS = [
+    (KERNEL, HMM),
+    (BASE, HMM),
+    (KERNEL_NESTED, HMM_NESTED),
+    (HMM_NESTED, "length"),
+    (KERNEL_NESTED, "length"),
+    ("recipe", KERNEL_NESTED),
+    ("recipe", "recipe's kernel, SVM"),
+    (BASE, KERNEL),
+    (BASE, "scores by information, Gaussian"),
+    (BASE, "plain scores per residue, Gaussian"),
+    (BASE, "base, linear"),
+    ("base and log-odds", BASE),
+    ("out of fold", BASE),
+    ("out of fold, and log-odds", "base and log-odds"),
+    ("out of fold, roots and unit length", "base, roots and unit length"),
+    ("out of fold, left-right", "base, left-right"),
+    ("model of all", BASE),
+    ("model of all, roots and unit length", "base, roots and unit length"),
+]
+
+Results = Mapping[str, Mapping[str, Any]]  # by family, then by method: ROC50 and ROC
+
+
+def with_choices(found: Results, within: Results) -> dict[str, dict[str, Any]]:
+    """Return results with those of the settings that training parts of other superfamilies would choose.
+
+    The choice for a family is that of the largest mean ROC50 within the training parts of families of other
+    superfamilies, so that no label of its own superfamily enters.
+    """
+    kinds = {HMM_NESTED: hmm_names(found), KERNEL_NESTED: list(VARIANTS)}
+    done = {family: dict(own) for family, own in found.items()}
+    for family, own in done.items():
+        others = [one for name, one in within.items() if _superfamily(name) != _superfamily(family)]
+        for kind, names in kinds.items():
+            means = [np.mean([one[name][0] for one in others]) for name in names]
+            own[kind] = own[names[int(np.argmax(means))]]
+    return done
+
+
+def hmm_names(found: Results) -> list[str]:
+    """Return the names of the ways to score by a model alone."""
+    return [name for name in next(iter(found.values())) if name.startswith("HMM")]
+
+
+def summary(found: Results) -> Table:
+    """Return the areas of the main methods beside those published."""
+    rows: list[list[Any]] = [[name, roc50, "", roc, "", ""] for name, (roc50, roc) in PUBLISHED.items()]
+    best = {
+        "HMM, best on test data": max(hmm_names(found), key=lambda name: _values(found, name)[:, 0].mean()),
+        "Fisher kernel, best on test data": max(VARIANTS, key=lambda name: _values(found, name)[:, 0].mean()),
+    }
+    for name in [*MAIN, *best]:
+        values = _values(found, best.get(name, name))
+        means, deviations, medians = values.mean(axis=0), values.std(axis=0, ddof=1), np.median(values, axis=0)
+        cells = [text for k in (0, 1) for text in (f"{means[k]:.3f} ± {deviations[k]:.3f}", f"{medians[k]:.3f}")]
+        rows.append([f"{name} ({best[name]})" if name in best else name, *cells, int((values[:, 0] >= 0.5).sum())])
+    caption = (
+        f"Areas under the ROC curve up to 50 false positives (ROC50) and under the whole curve (ROC), mean ± standard "
+        f"deviation and median over {len(found)} families, and the number of families whose ROC50 is at least 0.5."
+    )
+    return Table(caption, ["method", "ROC50", "median", "ROC", "median", "families"], rows)
+
+
+def test_table(found: Results) -> Table:
+    """Return Wilcoxon's tests of pairs of methods over families."""
+    rows = []
+    for first, second in PAIRS:
+        a, b = _values(found, first), _values(found, second)
+        tests = [wilcoxon_test(a[:, k], b[:, k]) for k in (0, 1)]
+        cells = [text for test in tests for text in (f"{test.difference:+.3f}", f"{test.p_value:.2g}")]
+        wins = f"{(a[:, 0] > b[:, 0]).sum()} : {(a[:, 0] < b[:, 0]).sum()}"
+        rows.append([f"{first} − {second}", *cells, wins])
+    caption = (
+        "Differences of means, Wilcoxon's signed rank test over families, and in how many families the ROC50 of the "
+        "first and of the second is larger. Families of one superfamily share sequences: the p-values are too small."
+    )
+    return Table(caption, ["methods", "ROC50", "p", "ROC", "p", "families"], rows)
+
+
+def variants_table(found: Results, within: Results) -> Table:
+    """Return the areas of all settings, on test data and within training parts."""
+    rows = []
+    for name in [*hmm_names(found)[:-1], *VARIANTS]:
+        outer, inner = _values(found, name), _values(within, name)
+        test = wilcoxon_test(outer[:, 0], _values(found, HMM_NESTED)[:, 0])
+        cells = [f"{outer[:, 0].mean():.3f}", f"{outer[:, 1].mean():.3f}", f"{inner[:, 0].mean():.3f}"]
+        rows.append([name, *cells, f"{test.difference:+.3f}", f"{test.p_value:.2g}"])
+    caption = (
+        f"All settings: mean ROC50 and ROC over the families, mean ROC50 within the training parts of {len(within)} of "
+        "them, by which the nested choices were made, and the difference in ROC50 from the nested HMM with the p-value "
+        "of Wilcoxon's test."
+    )
+    return Table(caption, ["setting", "ROC50", "ROC", "ROC50 within", "difference", "p"], rows)
+
+
+def shift_table(found: Results) -> Table:
+    """Return what the number of positives changes, and how far apart training and test positives are."""
+    sizes = np.array([own["positives"] for own in found.values()])
+    order = np.argsort(sizes, kind="stable")
+    rows = []
+    for part in np.array_split(order, min(3, len(found))):
+        families = [list(found)[i] for i in part]
+        chosen = {name: found[name] for name in families}
+        shifts = np.mean([own["shift"] for own in chosen.values()], axis=0)
+        names = (HMM_NESTED, BASE, "out of fold", "model of all", "recipe")
+        cells = [f"{_values(chosen, name)[:, 0].mean():.3f}" for name in names]
+        rows.append([f"{sizes[part].min()} to {sizes[part].max()}", *(f"{one:.2f}" for one in shifts), *cells])
+    caption = (
+        "Thirds of the families by the number of training positives: how often a training positive has larger log-odds "
+        "per residue (10 states) than a test positive, if the model was fitted to it and if it was not (0.5: alike), "
+        "and mean ROC50."
+    )
+    head = ["training positives", "fitted", "out of fold", HMM_NESTED, "base", "out of fold", "model of all", "recipe"]
+    return Table(caption, head, rows)
+
+
+def whole_table(found: Results, alone: Mapping[str, Sequence[float]]) -> Table:
+    """Return the recipe with scales and mixtures of all sequences, and of training sequences only."""
+    rows = [
+        [family, *(f"{value:.3f}" for value in (*found[family]["recipe"], *areas))] for family, areas in alone.items()
+    ]
+    caption = (
+        "The recipe with scales and mixtures fitted to all sequences, without labels, as in the other tables, and with "
+        "all of it fitted to the training sequences, in the families with the fewest of these."
+    )
+    return Table(caption, ["family", "ROC50, shared", "ROC, shared", "ROC50, own", "ROC, own"], rows)
+
+
+def curves(found: Results) -> Any:
+    """Return the numbers of families over ROC50, and one method against another."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10.0, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.35, 1.0))
+    for i, name in enumerate(["recipe", KERNEL_NESTED, HMM_NESTED, KERNEL, "length"]):
+        values = np.sort(_values(found, name)[:, 0])[::-1]
+        x, y = (
+            np.concatenate([[1.0], values, [0.0]]),
+            np.concatenate([[0], np.arange(1, len(values) + 1), [len(values)]]),
+        )
+        left.plot(x, y, color=COLOURS[i], linestyle=("-", "-", "--", "-.", ":")[i], drawstyle="steps-post", label=name)
+    left.set(xlabel="ROC50", ylabel="families with at least this ROC50", xlim=(0, 1), ylim=(0, len(found)))
+    left.legend(frameon=False, fontsize=8)
+    left.grid(alpha=0.3)
+    a, b = (_values(found, name)[:, 0] for name in (HMM_NESTED, KERNEL_NESTED))
+    right.plot([0, 1], [0, 1], color="0.6", linewidth=0.8)
+    right.plot(a, b, "o", markersize=4, color=COLOURS[0])
+    right.set(xlabel=f"{HMM_NESTED}: ROC50", ylabel=f"{KERNEL_NESTED}: ROC50", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    right.set_aspect("equal")
+    return figure
+
+
+def _values(found: Results, name: str) -> NDArray[np.float64]:
+    """Return ROC50 and ROC of a method, (families, 2)."""
+    return np.array([own[name] for own in found.values()])
+
+
+def _superfamily(family: str) -> str:
+    return family.rpartition(".")[0]
