@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 PSEUDOCOUNT, POSITIONAL_PSEUDOCOUNT = 0.1, 0.5
 STEPS, STEPS_ALL = 100, 30  # of EM, for models of positives and of all training sequences
 FOLDS = 5
+ODDS = "10 states"  # the model of log-odds as a feature
 C = 1.0
 
 
@@ -41,8 +42,9 @@ class Variant(NamedTuple):
         Whether both classes have the same weight.
     blocks : tuple of str, optional
         Parameters whose scores are used: those of the emissions, or all.
-    odds : bool
-        Whether the log-odds per residue are a further feature.
+    odds : {"fitted", "out of fold"}, optional
+        Whether the log-odds per residue under the model of ten states are a further feature, and whether those of
+        training sequences are of the model that was fitted to them.
     out_of_fold : bool
         Whether training sequences have the scores of models fitted without their family.
     """
@@ -54,7 +56,7 @@ class Variant(NamedTuple):
     width: float = 1.0
     balanced: bool = True
     blocks: tuple[str, ...] | None = ("probs",)
-    odds: bool = False
+    odds: str | None = None
     out_of_fold: bool = False
 
 
@@ -74,12 +76,15 @@ VARIANTS = {
     "base, 20 states": BASE._replace(model="20 states"),
     "base, left-right": BASE._replace(model="left-right"),
     "base, roots and unit length": BASE._replace(scores="root"),
-    "base and log-odds": BASE._replace(odds=True),
+    "base and log-odds": BASE._replace(odds="fitted"),
+    "base and log-odds out of fold": BASE._replace(odds="out of fold"),
     "out of fold": BASE._replace(out_of_fold=True),
     "out of fold, left-right": BASE._replace(model="left-right", out_of_fold=True),
     "out of fold, roots and unit length": BASE._replace(scores="root", out_of_fold=True),
-    "out of fold, and log-odds": BASE._replace(odds=True, out_of_fold=True),
+    "out of fold, and log-odds out of fold": BASE._replace(odds="out of fold", out_of_fold=True),
     "model of all": BASE._replace(model="all, 20 states"),
+    "model of all, and log-odds": BASE._replace(model="all, 20 states", odds="fitted"),
+    "model of all, and log-odds out of fold": BASE._replace(model="all, 20 states", odds="out of fold"),
     "model of all, roots and unit length": BASE._replace(model="all, 20 states", scores="root"),
     "model of all, roots and unit length, linear": BASE._replace(
         model="all, 20 states", scores="root", kernel="linear"
@@ -122,12 +127,12 @@ class Models:
         model = self.model(kind)
         return np.asarray(model.log_prob(self.fresh) - model.log_prob([one[::-1] for one in self.fresh]))
 
-    def shift(self, kind: str) -> list[float]:
+    def shift(self) -> list[float]:
         """Return how often training positives are above test positives in log-odds per residue, in and out of fold."""
-        theirs = (self.log_odds(kind) / lengths_of(self.fresh))[: self._positives[1]]
+        theirs = (self.log_odds(ODDS) / lengths_of(self.fresh))[: self._positives[1]]
         found = []
         for out_of_fold in (False, True):
-            ours = self._known_odds(kind, out_of_fold)[self.y]
+            ours = self._known_odds(ODDS, out_of_fold)[self.y]
             labels = np.repeat([1, 0], [len(ours), len(theirs)])
             found.append(float(roc_auc_score(labels, np.concatenate([ours, theirs]))))
         return found
@@ -138,9 +143,9 @@ class Models:
         known, fresh = self._once(("scores", *key), lambda: self._scores(*key))
         if variant.scores == "root":
             known, fresh = (normalize(PowerMap(0.5).fit_transform(part)) for part in (known, fresh))
-        if variant.odds:  # with the same mean square over the negatives as all scores together
-            ours = self._known_odds(variant.model, variant.out_of_fold)
-            theirs = self.log_odds(variant.model) / lengths_of(self.fresh)
+        if variant.odds is not None:  # as large over the negatives as all scores together
+            ours = self._known_odds(ODDS, variant.odds == "out of fold")
+            theirs = self.log_odds(ODDS) / lengths_of(self.fresh)
             size = np.sqrt((known[~self.y] ** 2).sum(axis=1).mean()) / ours[~self.y].std()
             known, fresh = np.c_[known, size * ours], np.c_[fresh, size * theirs]
         return known, fresh

@@ -37,11 +37,15 @@ PAIRS = [
     (BASE, "plain scores per residue, Gaussian"),
     (BASE, "base, linear"),
     ("base and log-odds", BASE),
+    ("base and log-odds out of fold", BASE),
     ("out of fold", BASE),
-    ("out of fold, and log-odds", "base and log-odds"),
+    ("out of fold, and log-odds out of fold", "base and log-odds"),
     ("out of fold, roots and unit length", "base, roots and unit length"),
     ("out of fold, left-right", "base, left-right"),
     ("model of all", BASE),
+    ("model of all", HMM_NESTED),
+    ("model of all, and log-odds", "model of all"),
+    ("model of all, and log-odds out of fold", "model of all"),
     ("model of all, roots and unit length", "base, roots and unit length"),
 ]
 
