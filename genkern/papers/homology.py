@@ -60,10 +60,14 @@ def report(study: Study) -> Report:
     )
     models = study.map(_part, {targets[i]: (folder, i, False, study.quick) for i in shown})
     inside = study.map(_part, {f"within {targets[i]}": (folder, i, True, study.quick) for i in inner})
-    ours = study.map(_recipe_part, {f"recipe, {targets[i]}": (folder, i, study.quick) for i in shown})
+    ours = {
+        how: study.map(_recipe_part, {f"{how}, {targets[i]}": (folder, i, how, study.quick) for i in shown})
+        for how in (RECIPE_SVM, RECIPE)
+    }
     alone = study.map(_whole_recipe, {f"whole recipe, {targets[i]}": (folder, i) for i in whole})
     within = {targets[i]: inside[f"within {targets[i]}"] for i in inner}
-    found = page.with_choices({name: {**models[name], **ours[f"recipe, {name}"]} for name in models}, within)
+    recipe = {name: {how: ours[how][f"{how}, {name}"] for how in ours} for name in models}
+    found = page.with_choices({name: {**models[name], **recipe[name]} for name in models}, within)
     tables = [
         page.summary(found),
         page.test_table(found),
@@ -154,8 +158,8 @@ def _recipe(folder: str) -> tuple[Any, NDArray[np.float64]]:
     return recipe[-1], recipe[-1].kernel(recipe[:-1].fit_transform(domains(folder).X))
 
 
-def _recipe_part(folder: str, index: int, quick: bool) -> dict[str, Any]:
-    """Return ROC50 and ROC of the recipe and of a support vector machine with its kernel."""
+def _recipe_part(folder: str, index: int, how: str, quick: bool) -> list[float]:
+    """Return ROC50 and ROC of the recipe, or of a support vector machine with its kernel."""
     data = domains(folder)
     task = outer_task(data, index, quick)
     known, fresh = task.rows()
@@ -168,11 +172,8 @@ def _recipe_part(folder: str, index: int, quick: bool) -> dict[str, Any]:
         ridge, K = _recipe(folder)
     within, across = K[np.ix_(known, known)], K[np.ix_(fresh, known)]
     y = np.arange(len(known)) < len(task.train_positive)
-    learner = clone(ridge).set_params(kernel="precomputed").fit(within, y)
-    return {
-        RECIPE: quality(task, learner.decision_function(across)),
-        RECIPE_SVM: quality(task, machine().fit(within, y).decision_function(across)),
-    }
+    learner = clone(ridge).set_params(kernel="precomputed") if how == RECIPE else machine()
+    return quality(task, learner.fit(within, y).decision_function(across))
 
 
 def _whole_recipe(folder: str, index: int) -> list[float]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import euclidean_distances, roc_auc_score
+from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import normalize
 from sklearn.svm import SVC
 
@@ -79,7 +79,6 @@ VARIANTS = {
     "base and log-odds": BASE._replace(odds="fitted"),
     "base and log-odds out of fold": BASE._replace(odds="out of fold"),
     "out of fold": BASE._replace(out_of_fold=True),
-    "out of fold, left-right": BASE._replace(model="left-right", out_of_fold=True),
     "out of fold, roots and unit length": BASE._replace(scores="root", out_of_fold=True),
     "out of fold, and log-odds out of fold": BASE._replace(odds="out of fold", out_of_fold=True),
     "model of all": BASE._replace(model="all, 20 states"),
@@ -129,12 +128,11 @@ class Models:
 
     def shift(self) -> list[float]:
         """Return how often training positives are above test positives in log-odds per residue, in and out of fold."""
-        theirs = (self.log_odds(ODDS) / lengths_of(self.fresh))[: self._positives[1]]
         found = []
         for out_of_fold in (False, True):
-            ours = self._known_odds(ODDS, out_of_fold)[self.y]
-            labels = np.repeat([1, 0], [len(ours), len(theirs)])
-            found.append(float(roc_auc_score(labels, np.concatenate([ours, theirs]))))
+            ours, theirs = self._log_odds_per_residue(out_of_fold)
+            values = np.concatenate([ours[self.y], theirs[: self._positives[1]]])
+            found.append(float(roc_auc_score(np.arange(len(values)) < self._positives[0], values)))
         return found
 
     def features(self, variant: Variant) -> tuple[Floats, Floats]:
@@ -144,8 +142,7 @@ class Models:
         if variant.scores == "root":
             known, fresh = (normalize(PowerMap(0.5).fit_transform(part)) for part in (known, fresh))
         if variant.odds is not None:  # as large over the negatives as all scores together
-            ours = self._known_odds(ODDS, variant.odds == "out of fold")
-            theirs = self.log_odds(ODDS) / lengths_of(self.fresh)
+            ours, theirs = self._log_odds_per_residue(variant.odds == "out of fold")
             size = np.sqrt((known[~self.y] ** 2).sum(axis=1).mean()) / ours[~self.y].std()
             known, fresh = np.c_[known, size * ours], np.c_[fresh, size * theirs]
         return known, fresh
@@ -178,15 +175,18 @@ class Models:
     def _odds(self, model: HMM, objects: Sequence[str]) -> Floats:
         return np.asarray(model.log_prob(objects) - self._null.log_prob(objects))
 
-    def _known_odds(self, kind: str, out_of_fold: bool) -> Floats:
-        """Return the log-odds per residue of the training sequences."""
-        if not out_of_fold:
-            return self._odds(self.model(kind), self.known) / lengths_of(self.known)
-        cross, odds = self._cross(kind, False, True, ("probs",)), np.empty(len(self.known))
-        for fold, embedding in enumerate(cross.fold_embeddings_):
-            rows = np.flatnonzero(cross.folds_ == fold)
-            odds[rows] = self._odds(embedding.model_, [self.known[i] for i in rows])
-        return odds / lengths_of(self.known)
+    def _log_odds_per_residue(self, out_of_fold: bool) -> tuple[Floats, Floats]:
+        """Return those of training and of test sequences under the model of ten states."""
+        model, odds = self.model(ODDS), np.empty(len(self.known))
+        if out_of_fold:
+            cross = self._cross(ODDS, False, True, ("probs",))
+            model = cross.embedding_.model_
+            for fold, embedding in enumerate(cross.fold_embeddings_):
+                rows = np.flatnonzero(cross.folds_ == fold)
+                odds[rows] = self._odds(embedding.model_, [self.known[i] for i in rows])
+        else:
+            odds = self._odds(model, self.known)
+        return odds / lengths_of(self.known), self._odds(model, self.fresh) / lengths_of(self.fresh)
 
     def _scores(
         self, kind: str, plain: bool, per_residue: bool, blocks: tuple[str, ...] | None, out_of_fold: bool
@@ -217,15 +217,22 @@ class Models:
 def machine_scores(models: Models, variant: Variant) -> Floats:
     """Return the decision values of the test sequences."""
     known, fresh = models.features(variant)
+    within, across = (part @ known.T for part in (known, fresh))
+    squares = within.diagonal().copy()
     if variant.kernel == "linear":
-        within, across = known @ known.T, fresh @ known.T
-        size = within.trace() / len(within)
-        within, across = within / size, across / size
-    else:
-        within, across = (euclidean_distances(part, known, squared=True) for part in (known, fresh))
+        scale = 1.0 / squares.mean()
+        within *= scale
+        across *= scale
+    else:  # in place: the matrices are large
+        for part, own in ((within, squares), (across, (fresh**2).sum(axis=1))):
+            part *= -2.0
+            part += squares
+            part += own[:, None]
+            np.maximum(part, 0.0, out=part)
         nearest = np.median(np.sqrt(within[models.y][:, ~models.y].min(axis=1)))
-        gamma = 0.5 / (variant.width * nearest) ** 2
-        within, across = np.exp(-gamma * within), np.exp(-gamma * across)
+        for part in (within, across):
+            part *= -0.5 / (variant.width * nearest) ** 2
+            np.exp(part, out=part)
     return np.asarray(machine(variant.balanced).fit(within, models.y).decision_function(across))
 
 

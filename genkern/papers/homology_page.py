@@ -41,7 +41,6 @@ PAIRS = [
     ("out of fold", BASE),
     ("out of fold, and log-odds out of fold", "base and log-odds"),
     ("out of fold, roots and unit length", "base, roots and unit length"),
-    ("out of fold, left-right", "base, left-right"),
     ("model of all", BASE),
     ("model of all", HMM_NESTED),
     ("model of all, and log-odds", "model of all"),
