@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ feature as large as all scores together; out of fold as well or of the model fit
 - "Model of all": 20 states, fitted to all training sequences, 30 steps.
 - Recipe: `recipes.symbols("protein")`. No label enters but in its last step, the ridge classifier, which is fitted to
 the training sequences of each family. Its scales and mixtures of windows are fitted once, to all 4352 sequences without
-labels, those of the test parts included; the last table tells what that changes. The same kernel is also given to the
+labels, those of the test parts included; what that changes was not measured. The same kernel is also given to the
 support vector machine.
 
 "Nested" is the setting with the largest mean ROC50 in divisions of training parts: in eight families of eight
@@ -179,18 +179,6 @@ def shift_table(found: Results) -> Table:
     )
     head = ["training positives", "fitted", "out of fold", HMM_NESTED, "base", "out of fold", "model of all", "recipe"]
     return Table(caption, head, rows)
-
-
-def whole_table(found: Results, alone: Mapping[str, Sequence[float]]) -> Table:
-    """Return the recipe with scales and mixtures of all sequences, and of training sequences only."""
-    rows = [
-        [family, *(f"{value:.3f}" for value in (*found[family]["recipe"], *areas))] for family, areas in alone.items()
-    ]
-    caption = (
-        "The recipe with scales and mixtures fitted to all sequences, without labels, as in the other tables, and with "
-        "all of it fitted to the training sequences, in the families with the fewest of these."
-    )
-    return Table(caption, ["family", "ROC50, shared", "ROC, shared", "ROC50, own", "ROC, own"], rows)
 
 
 def curves(found: Results) -> Any:
