@@ -57,7 +57,7 @@ the kernel is better than with ergodic ones. The nested choice of a Fisher kerne
 against 0.289, p = 0.004), of the published SVM-Fisher and of the length alone, which reaches a ROC of 0.780 but a ROC50
 of 0.101. The settings tell what makes the difference, and it is not one thing.
 
-- **Scale.** Plain scores grow with the length, and dividing by probabilities lets rare letters outweigh the others.
+- **Scale.** Plain scores grow with the length, and as counts over probabilities they are large for rare letters.
 Dividing by the length and by the information brings 0.182 to 0.328; each of them alone brings less (0.219 and 0.235).
 Now the kernel is level with the HMM (+0.026 against 10 states, p = 0.06).
 - **Few positives.** A model of 10 to 113 sequences determines its scores poorly. Scores of a model of all training
@@ -70,14 +70,19 @@ given the log-odds of the fitted model trusts them too much, and the ROC falls f
 all from 0.873 to 0.715; out of fold they do no harm (0.842 and 0.855), but they add nothing. The scores themselves do
 not suffer much: out of fold they are no better (0.295 against 0.328), perhaps because models of different folds do not
 have quite the same states.
-- **The learner.** A linear kernel is behind the Gaussian one (0.247 against 0.328): at a maximum of the likelihood the
-scores of the positives have mean zero, with negatives on all sides. Classes of the same weight help (0.328 against
-0.286); the width matters little. Scores of transitions and starts help a little (0.350); signed roots and unit length
-do not (0.245), since they take away how far a sequence is from the model.
+- **The learner.** A linear kernel is behind the Gaussian one (0.247 against 0.328), as one may expect: at a maximum of
+the likelihood the scores of the positives have mean zero, with negatives on all sides. Classes of the same weight help
+(0.328 against 0.286); the width matters little. Scores of transitions and starts help a little (0.350); signed roots
+and unit length do not (0.245), perhaps because they take away how far a sequence is from the model.
 
-So the paper's theorem, that the kernel is never inferior to the model, does not help here: it is about models that
+So the paper's theorem, that the kernel is never inferior to the model, does not apply here: it is about models that
 include the label, and about many training examples.
-"""
+
+The recipe has 0.573 and 0.903, ahead of all Fisher kernels here (+0.171 in ROC50 against the nested choice, p = 4e-5)
+and of the published SVM-pairwise, behind local alignments. Its kernel in a support vector machine with classes of the
+same weight has the same ROC50 and a larger ROC (0.922). Three families in which the whole recipe was fitted to the
+training sequences, 318 to 1264 of them, have nearly the same ROC50 as with the common fit (differences of at most
+0.012). In two of them the recipe ranks most test positives behind most negatives."""
 PUBLISHED = {
     "published: SVM-Fisher": ("0.25", "0.77"),
     "published: SVM-pairwise": ("0.46", "0.90"),
