@@ -70,9 +70,9 @@ is seen after the fact, and over all families the difference is not certain (+0.
 - **Training positives do not look like test positives.** The model was fitted to the former: in 89 of 100 pairs their
 log-odds are above those of test positives, and in 50 of 100 if their family was left out of the fit. A machine that is
 given the log-odds of the fitted model trusts them too much, and the ROC falls from 0.844 to 0.743, with the model of
-all from 0.873 to 0.715; out of fold they do no certain harm (0.842 and 0.855), but they add nothing. The scores themselves do
-not suffer much: out of fold they are no better (0.295 against 0.328), perhaps because models of different folds do not
-have quite the same states.
+all from 0.873 to 0.715; out of fold they do no certain harm (0.842 and 0.855), but they add nothing. The scores
+themselves do not suffer much: out of fold they are no better (0.295 against 0.328), perhaps because models of different
+folds do not have quite the same states.
 - **The learner.** A linear kernel is behind the Gaussian one (0.247 against 0.328), as one may expect: at a maximum of
 the likelihood the scores of the positives have mean zero, with negatives on all sides. Classes of the same weight help
 (0.328 against 0.286); the width matters little. Scores of transitions and starts help a little (0.350); signed roots
