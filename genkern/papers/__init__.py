@@ -11,6 +11,7 @@ EXPERIMENTS = {
     "kernels": "Plug-in models, Fisher, product, mean map and spectrum kernels on the two sets of the package.",
     "mean_map_table": "Mehta & Gray, Table 1: binary sequences of two hidden Markov models, seven classifiers.",
     "splice_sites": "Jaakkola & Haussler, Figure 1 a, b: splice sites, the uniform model's kernel against mixtures.",
+    "homology": "Jaakkola & Haussler, Figure 1 c: remote homology of proteins, HMMs, Fisher kernels and a recipe.",
     "top_mixtures": "Tsuda et al., section 5: mixtures of Gaussians in 100 channels, Fisher and TOP kernels.",
     "protein_classes": "Tsuda et al., section 6: pairs of protein classes, HMMs, Fisher and TOP kernels.",
     "webkb": "Jebara et al., section 8.1: pages of students and faculty, kernels between multinomials.",
