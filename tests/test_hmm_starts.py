@@ -60,6 +60,17 @@ def test_a_segmented_start_of_symbols():
     np.testing.assert_allclose(model.emissions.probs, counts / counts.sum(axis=1, keepdims=True), rtol=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_two_symbols_leave_a_third_state_of_a_segmented_start_empty(seed):
+    words = ["".join(np.random.default_rng(i).choice(list("ab"), 60, p=[0.3, 0.7])) for i in range(5)]
+    estimator = HMMEstimator(3, CategoricalEstimator(alphabet="ab"), init="viterbi", max_iter=0, random_state=seed)
+    model = estimator.fit(words).model_
+    used = set(np.concatenate(model.viterbi(words)).tolist())
+    assert len(used) <= 2
+    for own, word in zip(estimator.fit_each(words), words):
+        assert len(set(own.viterbi([word])[0].tolist())) <= 2
+
+
 def test_a_mixture_start_has_the_posteriors_of_a_mixture():
     points = np.concatenate(X)
     theirs = GaussianMixture(3, covariance_type="diag", random_state=0, tol=1e-8, reg_covar=1e-9).fit(points)

@@ -9,7 +9,9 @@ from typing import Any
 # Names, as ``genkern reproduce`` takes them, of the modules here, and what each does.
 EXPERIMENTS = {
     "kernels": "Plug-in models, Fisher, product, mean map and spectrum kernels on the two sets of the package.",
-    "mean_map_table": "Mehta & Gray, Table 1: binary sequences of two hidden Markov models, seven classifiers.",
+    "mean_map_table": "Mehta & Gray, Table 1: synthetic binary sequences, exons and introns, seven classifiers.",
+    "mean_map_figures": "Mehta & Gray, Figures 1 and 2 a, b: sensitivity of mean map kernels, errors over lambda.",
+    "biodiversity": "Mehta & Gray, Figure 2 c: species as densities of their environments, and a map of them.",
     "splice_sites": "Jaakkola & Haussler, Figure 1 a, b: splice sites, the uniform model's kernel against mixtures.",
     "homology": "Jaakkola & Haussler, Figure 1 c: remote homology of proteins, HMMs, Fisher kernels and a recipe.",
     "top_mixtures": "Tsuda et al., section 5: mixtures of Gaussians in 100 channels, Fisher and TOP kernels.",

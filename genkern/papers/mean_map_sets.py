@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -171,14 +171,14 @@ def empirical(place: Place, order: int) -> list[Result]:
     return found
 
 
-def latent(place: Place, start: str, store: Store) -> list[Result]:
+def latent(place: Place, start: str, store: Store, lams: Sequence[float] = (), nus: bool = True) -> list[Result]:
     """Return the errors of the latent mean map: over lambda, and over nu with an infinite lambda."""
     here, grid = problem(place), grids(place.quick)
     found = []
-    for lam in [*grid["lam"], INF]:
+    for lam in [*(lams or grid["lam"]), INF]:
         features = _of_folds(here, start, lambda hmm, lam=lam: LatentMeanMap(hmm, lam, lam, store=store))  # type: ignore[misc]
         found.append(_errors(_each(Linear().normalized(), features), here, grid, {"lam": _shown(lam)}))
-    for nu in grid["nu"]:
+    for nu in grid["nu"] if nus else ():
         found.append(_errors(_each(Linear().exp(nu), features), here, grid, {"lam": "inf", "nu": nu}))
     return found
 
@@ -238,6 +238,11 @@ def _errors(matrix: Any, here: Problem, grid: dict[str, list[Any]], setting: dic
 
 def _shown(lam: float) -> Any:
     return lam if np.isfinite(lam) else "inf"
+
+
+def call(function: Callable[..., list[Result]], *arguments: Any) -> list[Result]:
+    """Return the result of a method, as a part of work."""
+    return function(*arguments)
 
 
 def gathered(parts: dict[str, Any], keys: Iterable[str]) -> list[Result]:

@@ -11,6 +11,7 @@ from genkern.papers.mean_map_sets import (
     STARTS,
     Place,
     bayes,
+    call,
     empirical,
     fisher,
     gathered,
@@ -82,7 +83,7 @@ def _tables(study: Study, place: Place, store: Any) -> list[Table]:
     for name in PAPER:
         for start in STARTS if name not in ("empirical mean map", "length alone") else [""]:
             tasks = _tasks(place, name, start, grid, store)
-            parts |= study.map(_call, tasks)
+            parts |= study.map(call, tasks)
             if tasks:
                 keys[name, start] = list(tasks)
     division = problem(place).division
@@ -131,10 +132,6 @@ def _tests(found: dict[tuple[str, str], Choice]) -> list[list[Any]]:
         if cells:
             rows.append([name, *cells])
     return rows
-
-
-def _call(function: Any, *arguments: Any) -> Any:
-    return function(*arguments)
 
 
 def _tasks(place: Place, name: str, start: str, grid: dict[str, list[Any]], store: Any) -> dict[str, tuple[Any, ...]]:
