@@ -49,6 +49,19 @@ def test_kernel_values_are_those_of_equation_6() -> None:
 
 
 @needs_data
+def test_places() -> None:
+    here = region_of(DATA / "disdat", "AWT")
+    assert sum(len(bag) for bag in here.bags) == 3806
+    birds = np.flatnonzero(here.groups == "birds")
+    assert len(birds) == 20
+    overlap = here.overlap()
+    i, j = birds[:2]
+    shared = sum(place in here.places[j] for place in here.places[i])
+    assert overlap[i, j] == pytest.approx(shared / (len(here.places[i]) * len(here.places[j])) ** 0.5, rel=1e-12)
+    assert not overlap[np.ix_(birds, np.flatnonzero(here.groups == "plants"))].any()
+
+
+@needs_data
 def test_quick_biodiversity() -> None:
     report = run("biodiversity", quick=True, data=DATA)
     rows = {(row[0], row[2]): row for row in report.tables[0].rows}
@@ -62,7 +75,11 @@ def test_quick_biodiversity() -> None:
     variances = [float(row[1]) for row in report.tables[1].rows]
     assert variances == sorted(variances, reverse=True)
     assert sum(variances) < 100
-    assert [row[1:3] for row in report.tables[2].rows] == [[39, 1], [40, 0]]
+    surveys = {tuple(row[:2]): row[2:] for row in report.tables[2].rows}
+    assert surveys["New South Wales", "birds, plants"][2] == 1
+    assert surveys["Wet Tropics", "birds, plants"][2:4] == [0, "100"]
+    first, second, both = surveys["New South Wales", "trees, understorey"][:3]
+    assert 0 < both < min(first, second)
     first, named = report.figures.values()
     assert [ax.get_ylabel().split()[0] for ax in first.axes] == ["fourth", "second"]
     assert len(named.axes[0].texts) == 39

@@ -11,6 +11,7 @@ import pytest
 from genkern import MeanMap, ProbabilityProduct
 from genkern.papers import run
 from genkern.papers.mean_map_figures import curve
+from genkern.papers.mean_map_sets import Place, grids, lengths, problem
 
 DATA = Path(os.environ.get("GENKERN_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
 needs_data = pytest.mark.skipif(
@@ -50,3 +51,51 @@ def test_quick_mean_map_figures() -> None:
     first, second = report.figures.values()
     assert len(first.axes) == len(second.axes) == 2
     assert [text.get_text() for text in second.axes[0].get_xticklabels()] == ["0.1", "1", "∞"]
+
+
+@needs_data
+def test_sets_of_the_mean_map_table() -> None:
+    file = str(DATA / "exon_intron" / "human.fasta.gz")
+    whole, cut, interior = (problem(Place(name, False, file)) for name in ("whole", "without ends", "interior"))
+    assert [x[10:-10] for x in whole.X] == cut.X
+    assert {len(x) for x in interior.X} == {80}
+    assert all(x in y for x, y in zip(interior.X, whole.X))
+    everything = problem(Place("DNA", False, file))
+    assert sorted(everything.division.y.tolist()) == ["exon"] * 500 + ["intron"] * 500
+    assert sorted(np.concatenate(everything.division.tests).tolist()) == list(range(1000))
+    assert max(len(x) for x, label in zip(everything.X, everything.division.y) if label == "intron") == 24960
+
+
+@needs_data
+def test_length_alone_is_a_rule_on_lengths() -> None:
+    place = Place("DNA", True, str(DATA / "exon_intron" / "human.fasta.gz"))
+    (found,) = lengths(place)
+    here = problem(place)
+    assert [setting["C"] for setting in found["settings"]] == grids(True)["C"]
+    pairs = 0
+    for lost in found["wrong"]:
+        for test in here.division.tests:
+            for i in test:
+                for j in test:
+                    if i < j and len(here.X[i]) == len(here.X[j]):  # then both are taken for the same
+                        pairs += 1
+                        assert ((i in lost) == (j in lost)) == (here.division.y[i] == here.division.y[j])
+    assert pairs > 0
+
+
+@needs_data
+def test_quick_mean_map_table() -> None:
+    report = run("mean_map_table", quick=True, data=DATA)
+    synthetic, _, _, dna, tests, raw, cuts = report.tables
+    for table, column in ((synthetic, 0), (dna, 1)):
+        assert len(table.rows) == (13, 14)[column]
+        for row in table.rows:
+            best, nested = (float(cell.split()[0]) for cell in row[3:5])
+            assert best <= nested + 1.5  # the best of the grid, up to folds of unequal size
+            assert nested < 35.0
+    assert [row[0] for row in tests.rows][-1] == "length alone"
+    assert len(raw.rows) == 6
+    errors = {row[0]: [float(cell.split()[0]) for cell in row[1:]] for row in cuts.rows}
+    generative = errors["generative, HMMs of 4 states"]
+    assert generative[1] > generative[0] + 8.0  # what they know of exons and introns is at the ends
+    assert errors["empirical, order 2"][2] < generative[2] - 5.0

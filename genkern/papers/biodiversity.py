@@ -73,17 +73,20 @@ class Region(NamedTuple):
         Their numbers and groups.
     bags : list of ndarray
         Environments of the sightings of each.
-    overlap : ndarray of shape (n, n)
-        Cosines between the sets of places where they were seen.
-    shared : int
-        Places where both birds and plants were seen.
+    places : list of set
+        Longitudes and latitudes of the sightings of each.
     """
 
     names: NDArray[Any]
     groups: NDArray[Any]
     bags: list[Matrix]
-    overlap: Matrix
-    shared: int
+    places: list[set[tuple[str, str]]]
+
+    def overlap(self) -> Matrix:
+        """Return cosines between the sets of places."""
+        shared = np.array([[len(a & b) for b in self.places] for a in self.places], dtype=np.float64)
+        norms = np.sqrt(np.diag(shared))
+        return np.asarray(shared / np.outer(norms, norms))
 
 
 def report(study: Study) -> Report:
@@ -106,22 +109,16 @@ def region_of(folder: Path, region: str) -> Region:
     centre, scale = table.mean(axis=0), table.std(axis=0)
     names = sorted({row["spid"] for row in seen})
     bags: dict[str, list[Any]] = {name: [] for name in names}
-    places: dict[str, set[Any]] = {name: set() for name in names}
+    places: dict[str, set[tuple[str, str]]] = {name: set() for name in names}
     groups = {row["spid"]: GROUPS[row["group"]] for row in seen}
     for row in seen:
         bags[row["spid"]].append([float(row[name]) for name in VARIABLES[region]])
         places[row["spid"]].add((row["x"], row["y"]))
-    overlap = np.array([[len(places[a] & places[b]) for b in names] for a in names], dtype=np.float64)
-    norms = np.sqrt(np.diag(overlap))
-    birds, plants = (
-        set().union(*(places[name] for name in names if _coarse(groups[name]) == kind)) for kind in ("birds", "plants")
-    )
     return Region(
         np.array([name.removeprefix(region.lower()) for name in names]),
         np.array([groups[name] for name in names]),
         [(np.array(bags[name]) - centre) / scale for name in names],
-        overlap / np.outer(norms, norms),
-        len(birds & plants),
+        [places[name] for name in names],
     )
 
 
@@ -164,43 +161,40 @@ def purity_test(K: Matrix, groups: NDArray[Any], permutations: int) -> tuple[flo
 
 
 def _part(folder: str, region: str, permutations: int) -> dict[str, Any]:
-    """Return all tests of a region, by division and kernel."""
+    """Return all tests of a region, by division."""
     here = region_of(Path(folder), region)
-    kernels = {**matrices(here), "places": here.overlap}
+    kernels = {**matrices(here), "places": here.overlap()}
     divisions = DIVISIONS if region == "NSW" else {"birds, plants": {"birds": "birds", "plants": "plants"}}
-    tests = {name: _tests(kernels, here.groups, words, permutations) for name, words in divisions.items()}
-    return {"tests": tests, "shared": here.shared, "species": len(here.names)}
+    return {name: _tests(kernels, here, words, permutations) for name, words in divisions.items()}
 
 
-def _tests(
-    kernels: Mapping[str, Matrix], groups: NDArray[Any], words: Mapping[str, str], permutations: int
-) -> dict[str, Any]:
-    """Return the tests of one division by every kernel."""
-    called = np.array([next((words[word] for word in words if word in group), "") for group in groups])
-    order = np.concatenate([np.flatnonzero(called == name) for name in dict.fromkeys(words.values())])
-    found: dict[str, Any] = {"n": len(order)}
+def _tests(kernels: Mapping[str, Matrix], here: Region, words: Mapping[str, str], permutations: int) -> dict[str, Any]:
+    """Return the number of species and of places in each group and in all of them, and tests by every kernel."""
+    called = np.array([next((words[word] for word in words if word in group), "") for group in here.groups])
+    members = [np.flatnonzero(called == name) for name in words.values()]
+    order = np.concatenate(members)
+    seen = [set().union(*(here.places[i] for i in some)) for some in members]
+    found: dict[str, Any] = {"n": len(order), "places": [*map(len, seen), len(set.intersection(*seen))], "tests": {}}
     for kernel, K in kernels.items():
-        within, first = K[np.ix_(order, order)], int(np.sum(called == called[order[0]]))
+        within = K[np.ix_(order, order)]
         share, chance, p = purity_test(within, called[order], permutations)
-        found[kernel] = {"purity": share, "chance": chance, "p": p}
-        if len(set(words.values())) == 2:
-            found[kernel]["discrepancy"] = two_sample_test(within, first, n_permutations=permutations).p_value
+        found["tests"][kernel] = one = {"purity": share, "chance": chance, "p": p}
+        if len(members) == 2:
+            one["discrepancy"] = two_sample_test(within, len(members[0]), n_permutations=permutations).p_value
     return found
 
 
 def _separation(part: Mapping[str, Any]) -> Table:
     """Return the purities and discrepancies of all divisions of New South Wales."""
     rows = []
-    for division, tests in part["tests"].items():
-        for kernel in tests:
-            if kernel == "n":
-                continue
-            one = tests[kernel]
-            rows.append([division, tests["n"], "places only" if kernel == "places" else kernel,
+    for division, found in part.items():
+        for kernel, one in found["tests"].items():
+            rows.append([division, found["n"], "places only" if kernel == "places" else kernel,
                          f"{100 * one['purity']:.0f}", f"{100 * one['chance']:.0f}", f"{one['p']:.2g}",
                          f"{one['discrepancy']:.2g}" if "discrepancy" in one else None])  # fmt: skip
     head = ["groups", "species", "kernel", "purity", "by chance", "p", "p of the discrepancy"]
-    return Table("Purity of groups in per cent, and what permuted groups have on average.", head, rows)
+    caption = "New South Wales: purity of groups in per cent, and what permuted groups have on average."
+    return Table(caption, head, rows)
 
 
 def _components(K: Matrix, here: Region, most: int = 6) -> Table:
@@ -227,11 +221,13 @@ def _confounding(parts: Mapping[str, Any]) -> Table:
     """Return how far the places of surveys separate groups in both regions."""
     rows = []
     for region, name in (("NSW", "New South Wales"), ("AWT", "Wet Tropics")):
-        tests = parts[region]["tests"]["birds, plants"]
-        rows.append([name, tests["n"], parts[region]["shared"], *(f"{100 * tests[kernel]['purity']:.0f}"
-                     for kernel in ("places", "lscv", "lscv, normalised"))])  # fmt: skip
-    head = ["region", "birds and plants", "places of both", "places only", "lscv", "lscv, normalised"]
-    caption = "The surveys: places where both birds and plants were seen, and the purity of these two in per cent."
+        for division, found in parts[region].items():
+            if len(found["places"]) == 3:
+                purities = [found["tests"][kernel]["purity"] for kernel in ("places", "lscv", "lscv, normalised")]
+                rows.append([name, division, *found["places"], *(f"{100 * purity:.0f}" for purity in purities)])
+    head = ["region", "groups", "places of the first", "of the second", "of both", "places only", "lscv",
+            "lscv, normalised"]  # fmt: skip
+    caption = "The surveys: in how many places two groups were seen, and purities in per cent."
     return Table(caption, head, rows)
 
 
