@@ -10,7 +10,7 @@ import pytest
 
 from genkern import FitEach, KDEEstimator
 from genkern.papers import run
-from genkern.papers.biodiversity import matrices, purity_test, region_of
+from genkern.papers.species import matrices, purity_test, region_of
 
 DATA = Path(os.environ.get("GENKERN_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
 needs_data = pytest.mark.skipif(not (DATA / "disdat").exists(), reason="needs disdat of the data, see GENKERN_DATA")
