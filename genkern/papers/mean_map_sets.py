@@ -93,10 +93,10 @@ def problem(place: Place) -> Problem:
     if place.name == "synthetic":
         data = make_two_hmms(n_per_class=40 if place.quick else 500)
         states = {"linger": 3, "hurry": 3}
-        n_init, tol = (1, 1e-4) if place.quick else (3, 1e-6)
+        n_init, tol = (1, 1e-3) if place.quick else (3, 1e-6)
         return Problem(data.X, divide(data.y, folds, inner), "01", 3, states, n_init, tol)
     X, y = _exons_and_introns(place)
-    tol = 1e-4 if place.quick else 1e-5
+    tol = 1e-3 if place.quick else 1e-5
     return Problem(X, divide(y, folds, inner), "dna", "auto", {"exon": 4, "intron": 8}, 1, tol)
 
 
