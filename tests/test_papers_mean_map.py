@@ -86,7 +86,7 @@ def test_length_alone_is_a_rule_on_lengths() -> None:
 @needs_data
 def test_quick_mean_map_table() -> None:
     report = run("mean_map_table", quick=True, data=DATA)
-    synthetic, _, _, dna, tests, raw, cuts = report.tables
+    synthetic, _, _, dna, tests, raw, cuts, scales = report.tables
     for table, column in ((synthetic, 0), (dna, 1)):
         assert len(table.rows) == (13, 14)[column]
         for row in table.rows:
@@ -100,3 +100,8 @@ def test_quick_mean_map_table() -> None:
     assert chains[1] > chains[0] + 15.0  # what they know of exons and introns is at the ends
     assert hmms[1] > hmms[0] + 5.0
     assert errors["empirical, order 2"][2] < hmms[2] - 5.0
+    over_C = {tuple(row[:2]): [float(cell.split()[0]) for cell in row[2:]] for row in scales.rows}
+    assert len(over_C) == 9
+    printed = over_C["empirical, order 3", "means"]
+    assert printed[0] > printed[1] + 5.0  # as printed, the kernel needs a larger C
+    assert over_C["empirical, order 3", "normalised"][0] < printed[0] - 5.0

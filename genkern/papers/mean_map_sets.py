@@ -215,6 +215,23 @@ def lengths(place: Place) -> list[Result]:
     return [_errors(RBF(gamma=1.0)(logs), here, grid, {})]
 
 
+def scaled(place: Place, model: int | str, store: Store) -> list[Result]:
+    """Return errors with an infinite lambda: of normalised kernels, of means over positions, and of sums over them.
+
+    ``model`` is the order of the empirical mean map, or the start of EM of the latent one. Sums are divided by the
+    median length, so that their values are as large as those of means.
+    """
+    here, grid = problem(place), grids(place.quick)
+    if isinstance(model, int):
+        means = [EmpiricalMeanMap(model, INF, alphabet=here.alphabet).fit_transform(here.X)] * len(here.division.tests)
+    else:
+        means = _of_folds(here, model, lambda hmm: LatentMeanMap(hmm, INF, INF, store=store))
+    sizes = np.array([[len(x)] for x in here.X], dtype=np.float64)
+    sums = [features * (sizes / np.median(sizes)) for features in means]
+    kernels = {"normalised": (Linear().normalized(), means), "means": (Linear(), means), "sums": (Linear(), sums)}
+    return [_errors(_each(kernel, some), here, grid, {"of": name}) for name, (kernel, some) in kernels.items()]
+
+
 def _of_folds(here: Problem, start: str, make: Callable[[HMMEstimator], Any]) -> list[Matrix]:
     """Return features of all objects in every fold, by a model of the first class in its training part."""
     label, states = next(iter(here.classes.items()))
