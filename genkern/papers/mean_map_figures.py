@@ -29,6 +29,7 @@ Kernels are normalised; the generative one is also shown as it is printed. Figur
 `biodiversity`."""
 FINDINGS = ""
 LAMS = (0.001, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0)
+LENGTH = 30  # of the generative mean map
 SHOWN = (0.1, 1.0, 10.0)  # of Figure 1
 CAPTIONS = {
     "generative": "generative mean map",
@@ -109,12 +110,12 @@ def _convergence() -> Table:
 
 def _errors(study: Study, place: Place, lams: tuple[float, ...]) -> dict[tuple[str, str, str], Choice]:
     """Return the errors of both kernels by name, start and lambda ("∞" at last)."""
-    store, T = study.store("mean_map"), [10 if study.quick else 30]
+    store = study.store("mean_map")
     settings: dict[str, dict[str, Any]] = {f"{lam:g}": {"lam": lam} for lam in lams} | {"∞": {"rho": 1.0}}
     tasks: dict[str, tuple[Any, ...]] = {}
     for start in STARTS:
         for lam, kernel in settings.items():
-            kernels = {**kernel, "length": T, "raw": True}
+            kernels = {**kernel, "length": [LENGTH], "raw": True}
             tasks[f"generative, start: {start}, lam = {lam}"] = (generative, place, (start, None), kernels, store)
         tasks[f"latent, start: {start}"] = (latent, place, start, store, lams, False)
     parts = study.map(call, tasks)
@@ -144,7 +145,7 @@ def _over_lambda(found: Mapping[tuple[str, str, str], Choice]) -> Any:
 
     lams = list(dict.fromkeys(key[2] for key in found))
     figure = Figure(figsize=(9.0, 3.8), layout="constrained")
-    panels = {"generative mean map, T = 30": ("generative", "as printed"), "latent mean map": ("latent",)}
+    panels = {f"generative mean map, T = {LENGTH}": ("generative", "as printed"), "latent mean map": ("latent",)}
     for ax, (title, kinds) in zip(figure.subplots(1, 2), panels.items()):
         for kind in kinds:
             for start, colour in zip(STARTS, ("C0", "C1")):
