@@ -86,7 +86,7 @@ def test_length_alone_is_a_rule_on_lengths() -> None:
 @needs_data
 def test_quick_mean_map_table() -> None:
     report = run("mean_map_table", quick=True, data=DATA)
-    synthetic, _, _, dna, tests, raw, cuts, scales = report.tables
+    synthetic, _, _, dna, tests, raw = report.tables
     for table, column in ((synthetic, 0), (dna, 1)):
         assert len(table.rows) == (13, 14)[column]
         for row in table.rows:
@@ -95,6 +95,11 @@ def test_quick_mean_map_table() -> None:
             assert nested < 35.0
     assert [row[0] for row in tests.rows][-1] == "length alone"
     assert len(raw.rows) == 6
+
+
+@needs_data
+def test_quick_mean_map_cuts() -> None:
+    cuts, scales = run("mean_map_cuts", quick=True, data=DATA).tables
     errors = {row[0]: [float(cell.split()[0]) for cell in row[1:]] for row in cuts.rows}
     hmms, chains = errors["generative, HMMs of 4 states"], errors["generative, Markov chains of order 2"]
     assert chains[1] > chains[0] + 15.0  # what they know of exons and introns is at the ends

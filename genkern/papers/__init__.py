@@ -10,6 +10,7 @@ from typing import Any
 EXPERIMENTS = {
     "kernels": "Plug-in models, Fisher, product, mean map and spectrum kernels on the two sets of the package.",
     "mean_map_table": "Mehta & Gray, Table 1: synthetic binary sequences, exons and introns, seven classifiers.",
+    "mean_map_cuts": "Beside that table: exons and introns without their ends or of one length, scales of kernels.",
     "mean_map_figures": "Mehta & Gray, Figures 1 and 2 a, b: sensitivity of mean map kernels, errors over lambda.",
     "biodiversity": "Mehta & Gray, Figure 2 c: species as densities of their environments, and a map of them.",
     "splice_sites": "Jaakkola & Haussler, Figure 1 a, b: splice sites, the uniform model's kernel against mixtures.",

@@ -7,7 +7,6 @@ from typing import Any
 from genkern.evaluation import mcnemar_test
 from genkern.papers.columns import spell_setting
 from genkern.papers.held_out import Choice, choose
-from genkern.papers.mean_map_cuts import cuts_table, scales_table
 from genkern.papers.mean_map_sets import (
     STARTS,
     Place,
@@ -71,8 +70,6 @@ def report(study: Study) -> Report:
     tables = []
     for place in places:
         tables += _tables(study, place, store)
-    if study.data is not None:
-        tables += [cuts_table(study, places[-1].file, store), scales_table(study, places[-1], store)]
     left_out = "" if study.data is not None else "\n\n**DNA was left out: no folder of data was named.**"
     title = "Seven classifiers of sequences"
     source = "Mehta & Gray (2010), Generative and latent mean map kernels, Table 1."
