@@ -27,7 +27,12 @@ symbols have the value exp(-λ), so that beyond 10 nothing changes. For every λ
 on the test parts, which is how the paper's curves seem to be made, and "nested" has it chosen in each training part.
 Kernels are normalised; the generative one is also shown as it is printed. Figure 2 c is the experiment
 `biodiversity`."""
-FINDINGS = ""
+FINDINGS = """\
+**Figure 1.** What its caption says holds: with growing λ the mean map becomes more sensitive to both shifts, and its
+limit is the product kernel. The limit is not approached exponentially, as Proposition 4 has it: λ times the largest
+difference tends to a constant, 0.184 for shifts of the mean and 0.096 for those of the variance, so that the difference
+falls as 1/λ. (Between symbols, where two different ones have the value exp(-λ), it is exponential.) Divided by k(p, p)
+alone, as in the paper, values exceed one where the variance of p' is smaller than that of p."""
 LAMS = (0.001, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0)
 LENGTH = 30  # of the generative mean map
 SHOWN = (0.1, 1.0, 10.0)  # of Figure 1

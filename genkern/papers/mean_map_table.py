@@ -83,8 +83,8 @@ latent mean map (6.1 against 7.2 %, 9.7 against 11.3 %) and the Fisher kernel (7
 For a model of one short sequence it does no harm: the generative mean map has 7.7 against 8.8 % on synthetic data, in
 favour of the paper's start, and 8.7 against 8.8 % on DNA. These differences between starts were not tested.
 
-**Normalisation** matters on DNA, where models of long and short sequences differ most: without it, errors from the
-paper's start rise from 7.9 to 11.9 % (mean map, λ = 1), from 8.9 to 12.7 % (ρ = 1) and from 12.4 to 43.2 % (ρ = 1/2).
+**Normalisation** matters on DNA, whose sequences have very different lengths: without it, errors from the paper's start
+rise from 7.9 to 11.9 % (mean map, λ = 1), from 8.9 to 12.7 % (ρ = 1) and from 12.4 to 43.2 % (ρ = 1/2).
 
 **The grids.** The best settings of the generative mean map often have the largest C, 1000, together with λ = 0.1; a
 larger C was not tried."""
