@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit
-from sklearn.svm import SVC
 
 from genkern import (
     HMM,
@@ -17,13 +15,21 @@ from genkern import (
     ClassMixture,
     FisherScore,
     HMMEstimator,
-    Standardize,
     TopScore,
     equal_error_rate,
     read,
 )
 from genkern.papers.error_plots import box_figure, versus_figure
-from genkern.papers.protein_tables import ablation_table, choices_table, errors_table, tests_table
+from genkern.papers.protein_tables import (
+    choices_table,
+    errors_table,
+    odds_table,
+    sets_table,
+    states_table,
+    tests_table,
+    variants_table,
+)
+from genkern.papers.protein_variants import Parts, errors, features, over_states, scaled, svm, variants
 from genkern.papers.report import Report
 from genkern.papers.study import Study
 
@@ -50,9 +56,10 @@ STATES = (3, 5, 7, 10, 15, 20, 30, 40, 60)
 PSEUDOCOUNTS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-7, 1e-10)
 SIZES = {"a": 791, "b": 1277, "c": 1015, "d": 915}
 PAIRS = [f"{a}-{b}" for a, b in combinations(SIZES, 2)]
-C_VALUES = np.logspace(-4, 1, 15)
+LETTERS = dict(zip("1234", SIZES))  # SCOP 1.53 counts its classes
 STEPS, MORE_STEPS = 100, 5
-ABLATED = 3  # splits in which other features are tried
+ABLATED = 3  # splits in which other features are tried, and other ways to divide
+DRAWN, APART, SCOP153 = "domains divided at random", "superfamilies kept apart", "SCOP 1.53"
 
 
 class _Scale(NamedTuple):
@@ -70,20 +77,18 @@ FULL = _Scale(STATES, PSEUDOCOUNTS, 1.0, STEPS, 15, ABLATED)
 QUICK = _Scale((3, 5), (1e-2, 1e-4), 0.12, 10, 2, 1)
 
 
-class _Parts(NamedTuple):
-    """Training, validation and test objects of a pair, with labels."""
-
-    objects: list[list[str]]
-    labels: list[Any]
-
-
 def report(study: Study) -> Report:
     """Run the experiment."""
     scale = QUICK if study.quick else FULL
-    path = str(study.folder("scope40", "scope40.fasta.gz"))
-    parts = study.map(_part, {f"split {i}": (path, i, study.quick) for i in range(scale.splits)})
-    splits = [parts[f"split {i}"] for i in range(scale.splits)]
-    tables = [errors_table(splits, PAIRS), tests_table(splits, PAIRS), ablation_table(splits[: scale.ablated], PAIRS)]
+    paths = {how: str(study.folder("scope40", "scope40.fasta.gz")) for how in (DRAWN, APART)}
+    paths[SCOP153] = str(study.folder("scop153", "scop153.fasta.gz"))
+    counts = {DRAWN: scale.splits, APART: scale.ablated, SCOP153: scale.ablated}
+    tasks = {f"{how}, split {i}": (paths[how], how, i, study.quick) for how in counts for i in range(counts[how])}
+    parts = study.map(_part, tasks)
+    found = {how: [parts[f"{how}, split {i}"] for i in range(count)] for how, count in counts.items()}
+    splits, few = found[DRAWN], found[DRAWN][: scale.ablated]
+    tables = [errors_table(splits, PAIRS), tests_table(splits, PAIRS), odds_table(splits, PAIRS)]
+    tables += [variants_table(few, PAIRS), states_table(few, PAIRS), sets_table({**found, DRAWN: few}, PAIRS)]
     tables.append(choices_table(splits, PAIRS))
     panels = {
         pair: {name: [split[pair][name]["paper"] for split in splits] for name in ("P", "FK", "TOP")} for pair in PAIRS
@@ -104,29 +109,38 @@ def report(study: Study) -> Report:
 # --- one split
 
 
-def _part(path: str, index: int, quick: bool) -> dict[str, Any]:
+def _part(path: str, how: str, index: int, quick: bool) -> dict[str, Any]:
     """Return the errors of all methods for all pairs in one split."""
     scale = QUICK if quick else FULL
-    split = {label: _divided(domains, label, index) for label, domains in _domains(path, scale.share).items()}
+    domains = _domains(path, scale.share)
+    split = {label: _divided(*domains[label], label, index, how == APART) for label in SIZES}
     models = {label: _fits(parts[0], scale) for label, parts in split.items()}
-    return {pair: _pair(pair, split, models, index < scale.ablated) for pair in PAIRS}
+    return {pair: _pair(pair, split, models, how == DRAWN and index < scale.ablated) for pair in PAIRS}
 
 
-def _domains(path: str, share: float) -> dict[str, list[str]]:
-    """Return as many domains of each class as the paper has, or a share of them."""
-    data = read(path, label=r" ([a-g])\.")
+def _domains(path: str, share: float) -> dict[str, tuple[list[str], list[str]]]:
+    """Return as many domains of each class as the paper has, or a share of them, and their superfamilies."""
+    data = read(path, label=r" (\w\.\d+\.\d+)\.")
+    classes = np.array([LETTERS.get(name[0], name[0]) for name in data.y])
     rng = np.random.default_rng(0)
-    return {
-        label: [data.X[i] for i in rng.permutation(np.flatnonzero(data.y == label))[: int(share * size)]]
-        for label, size in SIZES.items()
-    }
+    found = {}
+    for label, size in SIZES.items():
+        chosen = rng.permutation(np.flatnonzero(classes == label))[: int(share * size)]
+        found[label] = [data.X[i] for i in chosen], [str(data.y[i]) for i in chosen]
+    return found
 
 
-def _divided(domains: list[str], label: str, index: int) -> list[list[str]]:
+def _divided(domains: list[str], families: list[str], label: str, index: int, apart: bool) -> list[list[str]]:
     """Return a quarter for training, a quarter for validation and the other half for testing."""
-    order = np.random.default_rng([index, ord(label)]).permutation(len(domains))
-    quarter = len(domains) // 4
-    return [[domains[i] for i in part] for part in np.split(order, [quarter, 2 * quarter])]
+    rng = np.random.default_rng([index, ord(label)])
+    order = rng.permutation(len(domains))
+    cuts = [len(domains) // 4, 2 * (len(domains) // 4)]
+    if apart:  # superfamilies in random order, cut between them
+        ranks = {name: rank for rank, name in enumerate(rng.permutation(sorted(set(families))))}
+        order = np.array(sorted(order, key=lambda i: ranks[families[i]]))
+        ends = np.flatnonzero([families[i] != families[j] for i, j in pairwise(order)]) + 1
+        cuts = [int(ends[ends >= cut][0]) for cut in cuts]
+    return [[domains[i] for i in part] for part in np.split(order, cuts)]
 
 
 def _fits(objects: list[str], scale: _Scale) -> dict[tuple[int, float], HMM]:
@@ -149,7 +163,7 @@ def _fits(objects: list[str], scale: _Scale) -> dict[tuple[int, float], HMM]:
 def _pair(pair: str, split: Mapping[str, Any], models: Mapping[str, Any], ablate: bool) -> dict[str, Any]:
     """Return the errors of all methods for one pair of classes."""
     a, b = pair.split("-")
-    known = _Parts(
+    known = Parts(
         [split[a][k] + split[b][k] for k in range(3)],
         [np.repeat([0, 1], [len(split[a][k]), len(split[b][k])]) for k in range(3)],
     )
@@ -158,14 +172,14 @@ def _pair(pair: str, split: Mapping[str, Any], models: Mapping[str, Any], ablate
     }
     key = min(rates, key=lambda one: rates[one])
     model = ClassMixture({0: models[a][key], 1: models[b][key]})
-    odds = [_odds(models, pair, key, part) for part in known.objects[1:]]
-    found: dict[str, Any] = {"states": key[0], "pseudocount": key[1], "P": _errors(odds, known.labels)}
-    fisher = _features(FisherScore(model, "identity", "ratio"), known)
-    top = _features(TopScore(model, coordinates="ratio"), known)
-    found["FK"], found["TOP"] = _svm(_scaled(fisher), known.labels), _svm(_scaled(top), known.labels)
+    odds = [_odds(models, pair, key, part) for part in known.objects]
+    found: dict[str, Any] = {"states": key[0], "pseudocount": key[1], "P": errors(odds[1:], known.labels)}
+    found["FK"] = svm(scaled(features(FisherScore(model, "identity", "ratio"), known)), known.labels)
+    found["TOP"] = svm(scaled(features(TopScore(model, coordinates="ratio"), known)), known.labels)
+    wrong = [float(np.mean((one > 0) != (labels == 1))) for one, labels in zip(odds, known.labels)]
+    found["odds"] = {"train": wrong[0], "test": wrong[2], "decided": float(np.mean(abs(odds[2]) > np.log(99.0)))}
     if ablate:
-        others = _variants(model, known, fisher, top)
-        found["variants"] = {name: _svm(features, known.labels)["paper"] for name, features in others.items()}
+        found |= {"variants": variants(model, known), "over states": over_states(models, pair, known)}
     return found
 
 
@@ -173,57 +187,3 @@ def _odds(models: Mapping[str, Any], pair: str, key: tuple[int, float], objects:
     """Return the log-odds of the second class of a pair."""
     a, b = pair.split("-")
     return models[b][key].log_prob(objects) - models[a][key].log_prob(objects)
-
-
-def _features(embedding: Any, known: _Parts) -> list[Any]:
-    """Return the features of all three parts."""
-    embedding.fit(known.objects[0])
-    return [embedding.transform(part) for part in known.objects]
-
-
-def _scaled(features: Sequence[Any]) -> list[Any]:
-    """Return features with mean 0 and variance 1 over the training part."""
-    scaler = Standardize().fit(features[0])
-    return [scaler.transform(part) for part in features]
-
-
-def _variants(model: ClassMixture, known: _Parts, fisher: Sequence[Any], top: Sequence[Any]) -> dict[str, list[Any]]:
-    """Return other features of the three parts, by name."""
-    count = (top[0].shape[1] - 1) // 2
-    lengths = [np.array([len(one) for one in part])[:, None] for part in known.objects]
-    soft = [
-        np.concatenate([expit(T[:, :1] / L) * T[:, 1 : 1 + count], expit(-T[:, :1] / L) * T[:, 1 + count :]], axis=1)
-        for T, L in zip(top, lengths)
-    ]
-    whitened = _features(FisherScore(model), known)
-    return {
-        "FK, softmax coordinates": _scaled(_features(FisherScore(model, "identity"), known)),
-        "FK, complete information": whitened,
-        "FK, scores by length": _scaled([F / L for F, L in zip(fisher, lengths)]),
-        "FK and log-odds": _scaled([np.concatenate([F, T[:, :1]], axis=1) for F, T in zip(fisher, top)]),
-        "FK, posterior of a residue": _scaled(soft),
-        "TOP without log-odds": _scaled([T[:, 1:] for T in top]),
-        "TOP, softmax coordinates": _scaled(_features(TopScore(model), known)),
-        "TOP, scores by length": _scaled(_features(TopScore(model, coordinates="ratio", length_norm="length"), known)),
-    }
-
-
-def _svm(features: Sequence[Any], labels: Sequence[Any]) -> dict[str, float]:
-    """Return the errors of the support vector machine that is best on the validation part."""
-    K, *others = (part @ features[0].T for part in features)
-    best: tuple[float, dict[str, float]] = (np.inf, {})
-    for C in C_VALUES:
-        machine = SVC(C=C, kernel="precomputed", cache_size=50).fit(K, labels[0])
-        odds = [machine.decision_function(part) for part in others]
-        rate = equal_error_rate(labels[1], odds[0]).rate
-        if rate < best[0]:
-            best = rate, {**_errors(odds, labels), "C": float(C)}
-    return best[1]
-
-
-def _errors(odds: Sequence[Any], labels: Sequence[Any]) -> dict[str, float]:
-    """Return both errors from decision values of validation and test objects."""
-    threshold = equal_error_rate(labels[1], odds[0]).threshold
-    wrong = (odds[1] > threshold) != (labels[2] == 1)
-    nested = [float(wrong[labels[2] == c].mean()) for c in (0, 1)]
-    return {"paper": equal_error_rate(labels[2], odds[1]).rate, "nested": sum(nested) / 2}
