@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 

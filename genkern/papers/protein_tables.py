@@ -102,8 +102,8 @@ def states_table(splits: Splits, pairs: Sequence[str]) -> Table:
             cells = [[split[pair]["over states"][states][method] for split in splits] for pair in pairs]
             rows.append([states if method == "P" else "", method, *_means(cells)])
     caption = (
-        f"The number of states, with a pseudocount of 0.01, on the first {len(splits)} of the splits: equal error rates "
-        "on the test part in per cent."
+        f"The number of states, with a pseudocount of 0.01, on the first {len(splits)} of the splits: equal error "
+        "rates on the test part in per cent."
     )
     return Table(caption, ["states", "method", *pairs, "mean"], rows)
 
@@ -116,8 +116,8 @@ def sets_table(found: Mapping[str, Splits], pairs: Sequence[str]) -> Table:
             cells = [[split[pair][method]["paper"] for split in splits] for pair in pairs]
             rows.append([how if method == "P" else "", method, *_means(cells)])
     caption = (
-        f"Related domains: {len(next(iter(found.values())))} splits of each kind, equal error rates on the test part in "
-        "per cent."
+        f"Related domains: {len(next(iter(found.values())))} splits of each kind, equal error rates on the test part "
+        "in per cent."
     )
     return Table(caption, ["domains", "method", *pairs, "mean"], rows)
 
