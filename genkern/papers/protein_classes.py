@@ -71,10 +71,11 @@ class _Scale(NamedTuple):
     steps: int
     splits: int
     ablated: int
+    costs: tuple[float, ...]
 
 
-FULL = _Scale(STATES, PSEUDOCOUNTS, 1.0, STEPS, 15, ABLATED)
-QUICK = _Scale((3, 5), (1e-2, 1e-4), 0.12, 10, 2, 1)
+FULL = _Scale(STATES, PSEUDOCOUNTS, 1.0, STEPS, 15, ABLATED, tuple(np.logspace(-4, 1, 15)))
+QUICK = _Scale((3, 5), (1e-2, 1e-4), 0.12, 10, 3, 1, (1e-3, 1e-1))
 
 
 def report(study: Study) -> Report:
@@ -115,7 +116,8 @@ def _part(path: str, how: str, index: int, quick: bool) -> dict[str, Any]:
     domains = _domains(path, scale.share)
     split = {label: _divided(*domains[label], label, index, how == APART) for label in SIZES}
     models = {label: _fits(parts[0], scale) for label, parts in split.items()}
-    return {pair: _pair(pair, split, models, how == DRAWN and index < scale.ablated) for pair in PAIRS}
+    ablate = how == DRAWN and index < scale.ablated
+    return {pair: _pair(pair, split, models, scale.costs, ablate) for pair in PAIRS}
 
 
 def _domains(path: str, share: float) -> dict[str, tuple[list[str], list[str]]]:
@@ -160,12 +162,15 @@ def _fits(objects: list[str], scale: _Scale) -> dict[tuple[int, float], HMM]:
     return found
 
 
-def _pair(pair: str, split: Mapping[str, Any], models: Mapping[str, Any], ablate: bool) -> dict[str, Any]:
+def _pair(
+    pair: str, split: Mapping[str, Any], models: Mapping[str, Any], costs: tuple[float, ...], ablate: bool
+) -> dict[str, Any]:
     """Return the errors of all methods for one pair of classes."""
     a, b = pair.split("-")
     known = Parts(
         [split[a][k] + split[b][k] for k in range(3)],
         [np.repeat([0, 1], [len(split[a][k]), len(split[b][k])]) for k in range(3)],
+        costs,
     )
     rates = {
         key: equal_error_rate(known.labels[1], _odds(models, pair, key, known.objects[1])).rate for key in models[a]
@@ -174,8 +179,8 @@ def _pair(pair: str, split: Mapping[str, Any], models: Mapping[str, Any], ablate
     model = ClassMixture({0: models[a][key], 1: models[b][key]})
     odds = [_odds(models, pair, key, part) for part in known.objects]
     found: dict[str, Any] = {"states": key[0], "pseudocount": key[1], "P": errors(odds[1:], known.labels)}
-    found["FK"] = svm(scaled(features(FisherScore(model, "identity", "ratio"), known)), known.labels)
-    found["TOP"] = svm(scaled(features(TopScore(model, coordinates="ratio"), known)), known.labels)
+    found["FK"] = svm(scaled(features(FisherScore(model, "identity", "ratio"), known)), known)
+    found["TOP"] = svm(scaled(features(TopScore(model, coordinates="ratio"), known)), known)
     wrong = [float(np.mean((one > 0) != (labels == 1))) for one, labels in zip(odds, known.labels)]
     found["odds"] = {"train": wrong[0], "test": wrong[2], "decided": float(np.mean(abs(odds[2]) > np.log(99.0)))}
     if ablate:

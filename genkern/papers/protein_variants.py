@@ -12,16 +12,16 @@ from sklearn.svm import SVC
 
 from genkern import ClassMixture, FisherScore, Standardize, TopScore, equal_error_rate
 
-C_VALUES = np.logspace(-4, 1, 15)
 TEMPERATURES = (3.0, 10.0, 100.0)
 SWEEP = (3, 5, 10, 20, 40)  # numbers of states
 
 
 class Parts(NamedTuple):
-    """Training, validation and test objects of a pair, with labels 0 and 1."""
+    """Training, validation and test objects of a pair, with labels 0 and 1, and the values of C."""
 
     objects: list[list[str]]
     labels: list[Any]
+    costs: Sequence[float]
 
 
 def features(embedding: Any, known: Parts) -> list[Any]:
@@ -44,11 +44,12 @@ def errors(odds: Sequence[Any], labels: Sequence[Any]) -> dict[str, float]:
     return {"paper": equal_error_rate(labels[2], odds[1]).rate, "nested": sum(nested) / 2}
 
 
-def svm(parts: Sequence[Any], labels: Sequence[Any]) -> dict[str, float]:
+def svm(parts: Sequence[Any], known: Parts) -> dict[str, float]:
     """Return the errors of the support vector machine that is best on the validation part."""
+    labels = known.labels
     K, *others = (part @ parts[0].T for part in parts)
     best: tuple[float, dict[str, float]] = (np.inf, {})
-    for C in C_VALUES:
+    for C in known.costs:
         machine = SVC(C=C, kernel="precomputed", cache_size=50).fit(K, labels[0])
         odds = [machine.decision_function(part) for part in others]
         rate = equal_error_rate(labels[1], odds[0]).rate
@@ -80,11 +81,11 @@ def variants(model: ClassMixture, known: Parts) -> dict[str, dict[str, float]]:
         "TOP, scores by length": scaled(features(TopScore(model, coordinates="ratio", length_norm="length"), known)),
     }
     found = {
-        name: {"paper": svm(parts, known.labels)["paper"], "separation": _separation(parts[2], known.labels[2])}
+        name: {"paper": svm(parts, known)["paper"], "separation": _separation(parts[2], known.labels[2])}
         for name, parts in tried.items()
     }
     for name in ("FK", "TOP"):
-        rate = _svm_of_others(tried[name], known.labels)
+        rate = _svm_of_others(tried[name], known)
         found[f"{name}, machine of other objects"] = {**found[name], "paper": rate}
     return found
 
@@ -100,8 +101,8 @@ def over_states(models: Mapping[str, Any], pair: str, known: Parts) -> dict[str,
         fisher = features(FisherScore(model, "identity", "ratio"), known)
         found[str(states)] = {
             "P": equal_error_rate(known.labels[2], top[2][:, 0]).rate,
-            "FK": svm(scaled(fisher), known.labels)["paper"],
-            "TOP": svm(scaled(top), known.labels)["paper"],
+            "FK": svm(scaled(fisher), known)["paper"],
+            "TOP": svm(scaled(top), known)["paper"],
         }
     return found
 
@@ -126,13 +127,14 @@ def _separation(part: Any, labels: Any) -> float:
     return float(np.mean((difference[varying] / spread[varying]) ** 2))
 
 
-def _svm_of_others(parts: Sequence[Any], labels: Sequence[Any]) -> float:
+def _svm_of_others(parts: Sequence[Any], known: Parts) -> float:
     """Return the equal error rate of a machine trained on the validation part, to which no model was fitted."""
+    _, labels, test_labels = known.labels
     K, K_test = (part @ parts[1].T for part in parts[1:])
     rates = []
-    for C in C_VALUES:
+    for C in known.costs:
         machine = SVC(C=C, kernel="precomputed")
-        odds = cross_val_predict(machine, K, labels[1], cv=StratifiedKFold(5), method="decision_function")
-        rates.append(equal_error_rate(labels[1], odds).rate)
-    machine = SVC(C=C_VALUES[int(np.argmin(rates))], kernel="precomputed").fit(K, labels[1])
-    return float(equal_error_rate(labels[2], machine.decision_function(K_test)).rate)
+        odds = cross_val_predict(machine, K, labels, cv=StratifiedKFold(5), method="decision_function")
+        rates.append(equal_error_rate(labels, odds).rate)
+    machine = SVC(C=known.costs[int(np.argmin(rates))], kernel="precomputed").fit(K, labels)
+    return float(equal_error_rate(test_labels, machine.decision_function(K_test)).rate)
