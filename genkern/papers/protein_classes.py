@@ -23,13 +23,13 @@ from genkern.papers.error_plots import box_figure, versus_figure
 from genkern.papers.protein_tables import (
     choices_table,
     errors_table,
+    models_table,
     odds_table,
     sets_table,
-    states_table,
     tests_table,
     variants_table,
 )
-from genkern.papers.protein_variants import Parts, errors, features, over_states, scaled, svm, variants
+from genkern.papers.protein_variants import Parts, errors, features, over_models, scaled, svm, variants
 from genkern.papers.report import Report
 from genkern.papers.study import Study
 
@@ -72,10 +72,12 @@ class _Scale(NamedTuple):
     splits: int
     ablated: int
     costs: tuple[float, ...]
+    sweep: tuple[int, ...]
+    more: int
 
 
-FULL = _Scale(STATES, PSEUDOCOUNTS, 1.0, STEPS, 15, ABLATED, tuple(np.logspace(-4, 1, 15)))
-QUICK = _Scale((3, 5), (1e-2, 1e-4), 0.12, 10, 3, 1, (1e-3, 1e-1))
+FULL = _Scale(STATES, PSEUDOCOUNTS, 1.0, STEPS, 15, ABLATED, tuple(np.logspace(-4, 1, 15)), (3, 5, 10, 20, 40), 300)
+QUICK = _Scale((3, 5), (1e-2, 1e-4), 0.12, 10, 3, 1, (1e-3, 1e-1), (3, 5), 10)
 
 
 def report(study: Study) -> Report:
@@ -89,7 +91,7 @@ def report(study: Study) -> Report:
     found = {how: [parts[f"{how}, split {i}"] for i in range(count)] for how, count in counts.items()}
     splits, few = found[DRAWN], found[DRAWN][: scale.ablated]
     tables = [errors_table(splits, PAIRS), tests_table(splits, PAIRS), odds_table(splits, PAIRS)]
-    tables += [variants_table(few, PAIRS), states_table(few, PAIRS), sets_table({**found, DRAWN: few}, PAIRS)]
+    tables += [variants_table(few, PAIRS), models_table(few, PAIRS), sets_table({**found, DRAWN: few}, PAIRS)]
     tables.append(choices_table(splits, PAIRS))
     panels = {
         pair: {name: [split[pair][name]["paper"] for split in splits] for name in ("P", "FK", "TOP")} for pair in PAIRS
@@ -116,8 +118,16 @@ def _part(path: str, how: str, index: int, quick: bool) -> dict[str, Any]:
     domains = _domains(path, scale.share)
     split = {label: _divided(*domains[label], label, index, how == APART) for label in SIZES}
     models = {label: _fits(parts[0], scale) for label, parts in split.items()}
-    ablate = how == DRAWN and index < scale.ablated
-    return {pair: _pair(pair, split, models, scale.costs, ablate) for pair in PAIRS}
+    found = {pair: _pair(pair, split, models, scale) for pair in PAIRS}
+    if how == DRAWN and index < scale.ablated:
+        others = {label: _others(parts[0], models[label], scale) for label, parts in split.items()}
+        for pair in PAIRS:
+            a, b = pair.split("-")
+            known, key = _known(pair, split, scale), (found[pair]["states"], found[pair]["pseudocount"])
+            found[pair]["variants"] = variants(ClassMixture({0: models[a][key], 1: models[b][key]}), known)
+            tried = {name: ClassMixture({0: others[a][name], 1: others[b][name]}) for name in others[a]}
+            found[pair]["models"] = over_models(tried, known)
+    return found
 
 
 def _domains(path: str, share: float) -> dict[str, tuple[list[str], list[str]]]:
@@ -145,33 +155,48 @@ def _divided(domains: list[str], families: list[str], label: str, index: int, ap
     return [[domains[i] for i in part] for part in np.split(order, cuts)]
 
 
+def _known(pair: str, split: Mapping[str, Any], scale: _Scale) -> Parts:
+    """Return the objects of a pair."""
+    a, b = pair.split("-")
+    labels = [np.repeat([0, 1], [len(split[a][k]), len(split[b][k])]) for k in range(3)]
+    return Parts([split[a][k] + split[b][k] for k in range(3)], labels, scale.costs)
+
+
 def _fits(objects: list[str], scale: _Scale) -> dict[tuple[int, float], HMM]:
     """Return the models of one class: of all numbers of states, continued from one pseudocount to the next."""
     found = {}
-    with warnings.catch_warnings():  # EM is stopped early
-        warnings.simplefilter("ignore", UserWarning)
-        for states in scale.states:
-            init: Any = "auto"
-            for pseudocount in scale.pseudocounts:
-                emission = CategoricalEstimator(alphabet="protein", pseudocount=pseudocount)
-                steps = scale.steps if init == "auto" else MORE_STEPS
-                learner = HMMEstimator(
-                    states, emission, pseudocount=pseudocount, max_iter=steps, ending="end", init=init, random_state=0
-                )
-                init = found[states, pseudocount] = learner.fit(objects).model_
+    for states in scale.states:
+        init: Any = "auto"
+        for pseudocount in scale.pseudocounts:
+            steps = scale.steps if init == "auto" else MORE_STEPS
+            init = found[states, pseudocount] = _fit(objects, states, pseudocount, steps, init)
     return found
 
 
-def _pair(
-    pair: str, split: Mapping[str, Any], models: Mapping[str, Any], costs: tuple[float, ...], ablate: bool
-) -> dict[str, Any]:
+def _fit(objects: list[str], states: int, pseudocount: float, steps: int, init: Any) -> HMM:
+    """Return a model after some steps of EM."""
+    emission = CategoricalEstimator(alphabet="protein", pseudocount=pseudocount)
+    learner = HMMEstimator(
+        states, emission, pseudocount=pseudocount, max_iter=steps, ending="end", init=init, random_state=0
+    )
+    with warnings.catch_warnings():  # EM is stopped early
+        warnings.simplefilter("ignore", UserWarning)
+        return learner.fit(objects).model_
+
+
+def _others(objects: list[str], models: Mapping[tuple[int, float], HMM], scale: _Scale) -> dict[str, HMM]:
+    """Return the models of one class with some numbers of states, and one after more steps of EM."""
+    pseudocount = scale.pseudocounts[0]
+    found = {str(states): models[states, pseudocount] for states in scale.sweep}
+    long = min(20, scale.sweep[-1])
+    name = f"{long}, {scale.steps + scale.more} steps"
+    return {**found, name: _fit(objects, long, pseudocount, scale.more, found[str(long)])}
+
+
+def _pair(pair: str, split: Mapping[str, Any], models: Mapping[str, Any], scale: _Scale) -> dict[str, Any]:
     """Return the errors of all methods for one pair of classes."""
     a, b = pair.split("-")
-    known = Parts(
-        [split[a][k] + split[b][k] for k in range(3)],
-        [np.repeat([0, 1], [len(split[a][k]), len(split[b][k])]) for k in range(3)],
-        costs,
-    )
+    known = _known(pair, split, scale)
     rates = {
         key: equal_error_rate(known.labels[1], _odds(models, pair, key, known.objects[1])).rate for key in models[a]
     }
@@ -183,8 +208,6 @@ def _pair(
     found["TOP"] = svm(scaled(features(TopScore(model, coordinates="ratio"), known)), known)
     wrong = [float(np.mean((one > 0) != (labels == 1))) for one, labels in zip(odds, known.labels)]
     found["odds"] = {"train": wrong[0], "test": wrong[2], "decided": float(np.mean(abs(odds[2]) > np.log(99.0)))}
-    if ablate:
-        found |= {"variants": variants(model, known), "over states": over_states(models, pair, known)}
     return found
 
 

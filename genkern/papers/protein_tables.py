@@ -94,16 +94,16 @@ def variants_table(splits: Splits, pairs: Sequence[str]) -> Table:
     return Table(caption, ["features", *pairs, "mean", "separation"], rows)
 
 
-def states_table(splits: Splits, pairs: Sequence[str]) -> Table:
-    """Return the equal error rates over the number of states, on some of the splits."""
+def models_table(splits: Splits, pairs: Sequence[str]) -> Table:
+    """Return the equal error rates with other models than the chosen ones, on some of the splits."""
     rows = []
-    for states in splits[0][pairs[0]]["over states"]:
+    for name in splits[0][pairs[0]]["models"]:
         for method in METHODS:
-            cells = [[split[pair]["over states"][states][method] for split in splits] for pair in pairs]
-            rows.append([states if method == "P" else "", method, *_means(cells)])
+            cells = [[split[pair]["models"][name][method] for split in splits] for pair in pairs]
+            rows.append([name if method == "P" else "", method, *_means(cells)])
     caption = (
-        f"The number of states, with a pseudocount of 0.01, on the first {len(splits)} of the splits: equal error "
-        "rates on the test part in per cent."
+        "The number of states and of steps of EM (100 where not said), with a pseudocount of 0.01, on the first "
+        f"{len(splits)} of the splits: equal error rates on the test part in per cent."
     )
     return Table(caption, ["states", "method", *pairs, "mean"], rows)
 

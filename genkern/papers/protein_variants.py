@@ -13,7 +13,6 @@ from sklearn.svm import SVC
 from genkern import ClassMixture, FisherScore, Standardize, TopScore, equal_error_rate
 
 TEMPERATURES = (3.0, 10.0, 100.0)
-SWEEP = (3, 5, 10, 20, 40)  # numbers of states
 
 
 class Parts(NamedTuple):
@@ -90,16 +89,13 @@ def variants(model: ClassMixture, known: Parts) -> dict[str, dict[str, float]]:
     return found
 
 
-def over_states(models: Mapping[str, Any], pair: str, known: Parts) -> dict[str, dict[str, float]]:
-    """Return equal error rates of all methods for some numbers of states, with the largest pseudocount."""
-    a, b = pair.split("-")
+def over_models(models: Mapping[str, ClassMixture], known: Parts) -> dict[str, dict[str, float]]:
+    """Return equal error rates of all methods with other models, by the models' names."""
     found = {}
-    pseudocount = max(pseudocount for _, pseudocount in models[a])
-    for states in sorted({states for states, _ in models[a]} & set(SWEEP)):
-        model = ClassMixture({0: models[a][states, pseudocount], 1: models[b][states, pseudocount]})
+    for name, model in models.items():
         top = features(TopScore(model, coordinates="ratio"), known)
         fisher = features(FisherScore(model, "identity", "ratio"), known)
-        found[str(states)] = {
+        found[name] = {
             "P": equal_error_rate(known.labels[2], top[2][:, 0]).rate,
             "FK": svm(scaled(fisher), known)["paper"],
             "TOP": svm(scaled(top), known)["paper"],
