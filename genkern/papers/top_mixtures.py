@@ -67,18 +67,16 @@ PAPER |= {("TOP*", "FK*", 30): ("2.2e-05**", "2.1e-06**"), ("TOP*", "FK*", 240):
 def report(study: Study) -> Report:
     """Run the experiment."""
     sizes, repeats = (30, 240), 3 if study.quick else 30
-    starts = (MAIN,) if study.quick else STARTS
+    starts = [(n, MAIN) for n in sizes]
+    if not study.quick:
+        starts = [*((30, start) for start in STARTS), (240, MAIN), (240, "k-means")]
     tasks = {
-        f"n = {n}, {start}, repetition {i}": (n, start, i, study.quick)
-        for start in starts
-        for n in sizes
-        for i in range(repeats)
+        f"n = {n}, {start}, repetition {i}": (n, start, i, study.quick) for n, start in starts for i in range(repeats)
     }
     parts = study.map(_part, tasks)
     found = {
         (n, start): _columns([parts[f"n = {n}, {start}, repetition {i}"] for i in range(repeats)])
-        for n in sizes
-        for start in starts
+        for n, start in starts
     }
     errors = {f"n = {n}": {name: found[n, MAIN][name] for name in METHODS} for n in sizes}
     tables = [_errors_table(errors), _tests_table(errors), _starts_table(found), _scaling_table(found)]
