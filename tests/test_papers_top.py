@@ -174,7 +174,7 @@ def test_quick_protein_classes() -> None:
     variants = {row[0]: [float(cell) for cell in row[1:]] for row in report.tables[3].rows}
     softer = [variants[name][-1] for name in ("FK", "FK, temperature 3", "FK, temperature 10", "FK, temperature 100")]
     assert softer == sorted(softer)  # separation of the classes
-    assert softer[-1] > 1.5 * softer[0]
+    assert softer[-1] > 1.3 * softer[0]
     assert variants["FK, temperature 100"][-2] < variants["FK"][-2]
     training, test = ([float(cell.split()[0]) for cell in row[1:]] for row in report.tables[2].rows[:2])
     assert np.mean(training) < np.mean(test)  # the models were fitted to the training part
