@@ -102,7 +102,7 @@ def models_table(splits: Splits, pairs: Sequence[str]) -> Table:
             cells = [[split[pair]["models"][name][method] for split in splits] for pair in pairs]
             rows.append([name if method == "P" else "", method, *_means(cells)])
     caption = (
-        "The number of states and of steps of EM (100 where not said), with a pseudocount of 0.01, on the first "
+        "The number of states and of steps of EM (60 where not said), with a pseudocount of 0.01, on the first "
         f"{len(splits)} of the splits: equal error rates on the test part in per cent."
     )
     return Table(caption, ["states", "method", *pairs, "mean"], rows)

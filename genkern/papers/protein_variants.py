@@ -130,7 +130,7 @@ def _svm_of_others(parts: Sequence[Any], known: Parts) -> float:
     rates = []
     for C in known.costs:
         machine = SVC(C=C, kernel="precomputed")
-        odds = cross_val_predict(machine, K, labels, cv=StratifiedKFold(5), method="decision_function")
+        odds = cross_val_predict(machine, K, labels, cv=StratifiedKFold(3), method="decision_function")
         rates.append(equal_error_rate(labels, odds).rate)
     machine = SVC(C=known.costs[int(np.argmin(rates))], kernel="precomputed").fit(K, labels)
     return float(equal_error_rate(test_labels, machine.decision_function(K_test)).rate)

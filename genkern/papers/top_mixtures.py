@@ -54,7 +54,6 @@ STARTS = (
     "one mean, variances ½ and 2",
     "shares ½ ± 0.1",
     "shares ½ ± 0.01",
-    "shares ½ ± 0.001",
     "k-means",
     "true parameters",
 )
