@@ -55,7 +55,23 @@ are left out. C is one of 15 values between 1e-4 and 10, again by the validation
 "As the paper" sets the threshold where both kinds of errors are equally frequent on the test part. "Nested" sets it
 on the validation part, the error is the mean of both rates on the test part: nothing is chosen on test data then."""
 
-FINDINGS = ""
+FINDINGS = """\
+What holds the Fisher kernel back is the weight of its scores. Those of a class are multiplied by the posterior of that
+class (eq. 6.1), so that they vanish for the very objects that fit the class least, by which TOP separates the classes.
+With the log-odds divided by 3, 10 and 100 before the posterior is taken, the mean error of the Fisher kernel in two
+splits falls from 24.8 to 23.3, 22.0 and 21.6 per cent, that of TOP (21.6), and the separation of the classes by a
+feature grows from 0.033 to 0.077 (TOP: 0.080). The log-odds themselves are not the difference: TOP without them has
+21.8.
+
+Other reasons that were tried change less. Other coordinates: 25.8; the complete-data information: 24.0; scores divided
+by lengths: 23.7; a machine trained on objects to which no model was fitted: 24.1 (TOP: 21.0). Fewer or more states
+leave the order as it is. Without end weights the Fisher kernel is worse, 26.7: one state has nearly all of the end
+weight, and the scores of the others nearly follow the posterior, of which they are many copies. One column of the
+posterior with as much variance as all features together makes up for them (24.4).
+
+The models matter more than the kernel. With 20 states and 100 more steps of EM the plug-in models have 23.3 per cent,
+the Fisher kernel 23.1 and TOP 20.5. With a start from states that stay, all three are worse, and TOP is no longer
+ahead (29.2, 29.6, 29.9)."""
 
 STATES = (3, 5, 7, 10, 15, 20, 30, 40, 60)
 PSEUDOCOUNTS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-7, 1e-10)
