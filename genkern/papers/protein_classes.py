@@ -65,9 +65,9 @@ feature grows from 0.033 to 0.077 (TOP: 0.080). The log-odds themselves are not 
 
 Other reasons that were tried change less. Other coordinates: 25.8; the complete-data information: 24.0; scores divided
 by lengths: 23.7; a machine trained on objects to which no model was fitted: 24.1 (TOP: 21.0). Fewer or more states
-leave the order as it is. Without end weights the Fisher kernel is worse, 26.7: one state has nearly all of the end
-weight, and the scores of the others nearly follow the posterior, of which they are many copies. One column of the
-posterior with as much variance as all features together makes up for them (24.4).
+leave the order as it is. Without end weights the Fisher kernel is worse, 26.7: where few states have nearly all of the
+end weight, the scores of the others nearly follow the posterior, as copies of it. One column of the posterior with as
+much variance as all features together makes up for them (24.4).
 
 The models matter more than the kernel. With 20 states and 100 more steps of EM the plug-in models have 23.3 per cent,
 the Fisher kernel 23.1 and TOP 20.5. With a start from states that stay, all three are worse, and TOP is no longer
