@@ -67,23 +67,59 @@ def tests_table(splits: Splits, pairs: Sequence[str]) -> Table:
     return Table(caption, ["methods", "test", *pairs], rows)
 
 
-def ablation_table(splits: Splits, pairs: Sequence[str]) -> Table:
+def odds_table(splits: Splits, pairs: Sequence[str]) -> Table:
+    """Return how certain and how right the posteriors are that weight the scores of the Fisher kernel."""
+    names = {
+        "train": "errors of the posterior, training part",
+        "test": "errors of the posterior, test part",
+        "decided": "posteriors beyond 1 % and 99 %, test part",
+    }
+    rows = [[name, *(percent([split[pair]["odds"][key] for split in splits]) for pair in pairs)]
+            for key, name in names.items()]  # fmt: skip
+    return Table("The posterior of the chosen models, at a threshold of 1/2, in per cent.", ["share", *pairs], rows)
+
+
+def variants_table(splits: Splits, pairs: Sequence[str]) -> Table:
     """Return the equal error rates of other features, on some of the splits."""
     rows = []
-    for method in METHODS:
-        rows.append([method, *([split[pair][method]["paper"] for split in splits] for pair in pairs)])
     for name in splits[0][pairs[0]]["variants"]:
-        rows.append([name, *([split[pair]["variants"][name] for split in splits] for pair in pairs)])
-    texts = [
-        [name, *(f"{100 * np.mean(cell):.1f}" for cell in cells), f"{100 * np.mean(cells):.1f}"]
-        for name, *cells in rows
-    ]
+        cells = [[split[pair]["variants"][name] for split in splits] for pair in pairs]
+        separation = np.mean([[one["separation"] for one in cell] for cell in cells])
+        rows.append([name, *_means([[one["paper"] for one in cell] for cell in cells]), f"{separation:.3f}"])
     caption = (
         f"Other features, on the first {len(splits)} of the splits: equal error rates on the test part in per cent, "
-        'threshold as in the paper. "Posterior of a residue": scores of the classes weighted by the posterior of the '
-        "log-odds divided by the length, in place of the posterior."
+        "threshold as in the paper. The separation is the squared difference of the class means of a feature in "
+        "standard deviations, on the test part, a mean over features."
     )
-    return Table(caption, ["features", *pairs, "mean"], texts)
+    return Table(caption, ["features", *pairs, "mean", "separation"], rows)
+
+
+def models_table(splits: Splits, pairs: Sequence[str]) -> Table:
+    """Return the equal error rates with other models than the chosen ones, on some of the splits."""
+    rows = []
+    for name in splits[0][pairs[0]]["models"]:
+        for method in METHODS:
+            cells = [[split[pair]["models"][name][method] for split in splits] for pair in pairs]
+            rows.append([name if method == "P" else "", method, *_means(cells)])
+    caption = (
+        "The number of states and of steps of EM (60 where not said), with a pseudocount of 0.01, on the first "
+        f"{len(splits)} of the splits: equal error rates on the test part in per cent."
+    )
+    return Table(caption, ["states", "method", *pairs, "mean"], rows)
+
+
+def sets_table(found: Mapping[str, Splits], pairs: Sequence[str]) -> Table:
+    """Return the equal error rates of other sets of domains and other ways to divide them."""
+    rows = []
+    for how, splits in found.items():
+        for method in METHODS:
+            cells = [[split[pair][method]["paper"] for split in splits] for pair in pairs]
+            rows.append([how if method == "P" else "", method, *_means(cells)])
+    caption = (
+        f"Related domains: {len(next(iter(found.values())))} splits of each kind, equal error rates on the test part "
+        "in per cent."
+    )
+    return Table(caption, ["domains", "method", *pairs, "mean"], rows)
 
 
 def choices_table(splits: Splits, pairs: Sequence[str]) -> Table:
@@ -99,3 +135,8 @@ def choices_table(splits: Splits, pairs: Sequence[str]) -> Table:
 def _counts(values: Sequence[float]) -> str:
     counts = sorted(Counter(values).items())
     return ", ".join(f"{value:.2g}: {count}" for value, count in counts)
+
+
+def _means(cells: Sequence[Sequence[float]]) -> list[str]:
+    """Return the mean of each cell, and that of all, in per cent."""
+    return [*(f"{100 * np.mean(cell):.1f}" for cell in cells), f"{100 * np.mean(cells):.1f}"]

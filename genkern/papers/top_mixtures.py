@@ -42,15 +42,37 @@ discriminant analysis without regularisation of the same features of the 3000 po
 otherwise. `W*`: TOP features with the weights of the Taylor expansion (eq. 4.5), true minus estimated parameters, the
 component with the larger variance first in both.
 
-The paper does not say how EM starts. Here every point belongs to both components with shares of 1/2, up to normal
-deviations of 0.01, from which means and variances of the starting model are computed. This was chosen after
-the library's default start had been seen to fail on 30 points; the third table has all starts that were tried."""
+The paper does not say how EM starts. Here both components start with the mean of the points, one with twice and one
+with half of their variance, and equal weights. Of the starts in the third table this one has the highest likelihood of
+the training points and of the validation points (the start at the true parameters is for comparison only). It was added
+to the table after the test errors of the others had been seen."""
 
-FINDINGS = ""
+FINDINGS = """\
+The TOP kernel is ahead of the Fisher kernel as in the paper: with 30 points by 4.4 per cent and with 240 by 0.5, with
+Wilcoxon p-values of 4.5e-06 and 0.019 (paper: 2.0e-05 and 0.031). So are its features with a nearly optimal boundary
+(7.5e-09 and 0.0052; paper: 2.1e-06 and 0.0082). The paper does not say whether its t-test is one of pairs. The test of
+independent samples is nearer to its figures in three of four cases; in the fourth (`TOP*`, `FK*`, 240 points) it has
+0.087 and the paper 0.024. As in the paper's footnote 8, `W*` is worse than `TOP*` and varies much with 30 points. With
+240 it is as good as the optimum within 0.1 per cent.
+
+With 30 points all this depends on where EM starts. From random shares or from k-means it ends at a lower likelihood,
+and both kernels are nearly level: of six p-values only two are below 0.05, one of them in favour of `FK*`. From the
+start used here the errors are those from the true parameters within 0.1 per cent. With 240 points k-means comes to the
+same errors. How the paper's EM started is not known; p-values as small as its own came out only from these two starts.
+
+The Fisher kernel is not ahead of the plug-in classifier here. Features of variance 1, which the paper has in its
+section 6, are much worse for TOP (15.4 in place of 5.4 per cent with 240 points). The log-odds are then one of 407
+features of the same weight; whether this is the reason was not examined."""
 
 METHODS = ("OPT", "P", "FK", "TOP", "FK*", "TOP*", "W*")
-STARTS = ("shares ½ ± 0.1", "shares ½ ± 0.01", "shares ½ ± 0.001", "default of the library", "true parameters")
-MAIN = STARTS[1]
+STARTS = (
+    "one mean, variances ½ and 2",
+    "shares ½ ± 0.1",
+    "shares ½ ± 0.01",
+    "k-means",
+    "true parameters",
+)
+MAIN = STARTS[0]
 C_VALUES = np.logspace(-6, -1, 10)
 PAPER = {("TOP", "FK", 30): ("0.0090**", "2.0e-05**"), ("TOP", "FK", 240): ("0.12", "0.031*")}
 PAPER |= {("TOP*", "FK*", 30): ("2.2e-05**", "2.1e-06**"), ("TOP*", "FK*", 240): ("0.024*", "0.0082**")}
@@ -59,18 +81,16 @@ PAPER |= {("TOP*", "FK*", 30): ("2.2e-05**", "2.1e-06**"), ("TOP*", "FK*", 240):
 def report(study: Study) -> Report:
     """Run the experiment."""
     sizes, repeats = (30, 240), 3 if study.quick else 30
-    starts = (MAIN,) if study.quick else STARTS
+    starts = [(n, MAIN) for n in sizes]
+    if not study.quick:
+        starts = [*((30, start) for start in STARTS), (240, MAIN), (240, "k-means")]
     tasks = {
-        f"n = {n}, {start}, repetition {i}": (n, start, i, study.quick)
-        for start in starts
-        for n in sizes
-        for i in range(repeats)
+        f"n = {n}, {start}, repetition {i}": (n, start, i, study.quick) for n, start in starts for i in range(repeats)
     }
     parts = study.map(_part, tasks)
     found = {
         (n, start): _columns([parts[f"n = {n}, {start}, repetition {i}"] for i in range(repeats)])
-        for n in sizes
-        for start in starts
+        for n, start in starts
     }
     errors = {f"n = {n}": {name: found[n, MAIN][name] for name in METHODS} for n in sizes}
     tables = [_errors_table(errors), _tests_table(errors), _starts_table(found), _scaling_table(found)]
@@ -120,7 +140,14 @@ def _part(n: int, start: str, repeat: int, quick: bool) -> dict[str, float]:
     odds = features[2] @ _taylor_weights(model, truth) + (0.5 - model.priors[1]) / model.priors.prod()
     errors["W*"] = float(np.mean((odds > 0) != (labels[2] == "second")))
     counts = [(labels[0] == c).sum() * part.weights.min() for c, part in zip(model.labels, model.models)]
-    return {**errors, "single": float(sum(count < 1.5 for count in counts))}
+    likelihoods = {name: _likelihood(model, objects[k], labels[k]) for k, name in enumerate(("training", "validation"))}
+    return {**errors, **likelihoods, "single": float(sum(count < 1.5 for count in counts))}
+
+
+def _likelihood(model: ClassMixture, points: Any, labels: Any) -> float:
+    """Return the mean log-likelihood of points under the models of their classes."""
+    own = [model.class_models[c].log_prob(points[labels == c]) for c in ("first", "second")]
+    return float(np.concatenate(own).mean())
 
 
 def _estimators(start: str, X: Any, y: Any, seed: int) -> dict[str, MixtureEstimator]:
@@ -129,13 +156,22 @@ def _estimators(start: str, X: Any, y: Any, seed: int) -> dict[str, MixtureEstim
     truth = dict(zip(("first", "second"), two_mixtures()))
     found = {}
     for label in ("first", "second"):
-        init: Any = "auto"
-        if start.startswith("shares"):
+        init: Any = "kmeans"
+        if start == MAIN:
+            init = _common_start(X[y == label])
+        elif start.startswith("shares"):
             init = _soft_start(X[y == label], float(start.rpartition(" ")[2]), rng)
         elif start == "true parameters":
             init = truth[label]
         found[label] = MixtureEstimator(2, GaussianEstimator("isotropic"), pseudocount=0.0, init=init)
     return found
+
+
+def _common_start(points: Any) -> Mixture:
+    """Return the mixture of a broad and a narrow component at the mean of all points."""
+    mean = points.mean(axis=0)
+    variance = ((points - mean) ** 2).mean()
+    return Mixture([0.5, 0.5], Gaussian(np.stack([mean, mean]), [2.0 * variance, 0.5 * variance]))
 
 
 def _soft_start(points: Any, spread: float, rng: np.random.Generator) -> Mixture:
@@ -210,11 +246,12 @@ def _starts_table(found: Mapping[tuple[int, str], Mapping[str, list[float]]]) ->
     for (n, start), column in found.items():
         tests = [starred(wilcoxon_test(column[a], column[b]).p_value) for a, b in (("TOP", "FK"), ("TOP*", "FK*"))]
         means = [f"{100 * np.mean(column[name]):.1f}" for name in METHODS[1:]]
-        rows.append([n, start, int(sum(column["single"])), *means, *tests])
+        likelihoods = [f"{np.mean(column[name]):.2f}" for name in ("training", "validation")]
+        rows.append([n, start, *likelihoods, int(sum(column["single"])), *means, *tests])
     return Table(
-        "The start of EM: mean errors in per cent; how many of the fitted classes have a component of a single "
-        "point (less than one and a half); and Wilcoxon's p-values.",
-        ["n", "start", "single points", *METHODS[1:], "TOP, FK", "TOP*, FK*"],
+        "The start of EM: mean log-likelihoods of training and validation points; how many of the fitted classes have "
+        "a component of a single point (less than one and a half); mean errors in per cent; and Wilcoxon's p-values.",
+        ["n", "start", "training", "validation", "single", *METHODS[1:], "TOP, FK", "TOP*, FK*"],
         rows,
     )
 
