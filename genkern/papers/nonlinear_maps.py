@@ -55,7 +55,23 @@ maps with a larger grid: the original has 3 settings, the logarithm 6, the power
 the setting by three folds of each training part; the Markov models are those of the whole training part, so inner
 accuracies are too high, but no test object has a part in any choice. Repetition i is seeded by i. Spreads are standard
 deviations over 20 repetitions. Tests are paired over repetitions, which share objects: p-values are too small."""
-FINDINGS = ""
+FINDINGS = """\
+That maps help holds on all sets: with the place, ρ and C chosen within training parts, the best of the three is ahead
+of the original in every row but for the marginalized kernel of the vowels, where all are within 0.5 points. The power
+is the best of the three in four of the eight rows, nested: always with the state-space kernel but on chain codes, and
+with the marginalized kernel on the leaves. Elsewhere the logarithm (chain codes) or the logistic function (digits) is
+level with it or ahead; in the paper the power is ahead in all six.
+
+Where a map acts matters more than which it is, and the paper does not say where its maps act. With the state-space
+kernel a power of every term is the place of all clear gains: 12.9 points on the leaves, 7.4 on digits, 4.7 on vowels,
+1.3 on chain codes, against 4.5, 3.1, -1.0 and 0.5 for a power of the sums. With the marginalized kernel it is the sums,
+4.1 points on chain codes and 2.4 on digits, but for the leaves, where terms have 10.8 and sums 1.2. A logistic function
+of the terms changes next to nothing anywhere.
+
+The original marginalized kernel has no breakdown here as it has in the paper on signs (53.3 %), so that its maps gain
+2 to 4 points on digits and not 40. Features are centred here, which the paper does not say; whether that is the reason
+was not tried. The leaves are harder than the paper's curvature of chicken pieces (42 to 56 against 74 to 81 %).
+"""
 
 CS = (1.0, 10.0, 100.0)
 STEPS = 200_000  # of a binary machine
