@@ -55,7 +55,7 @@ def transform_stream(transformer: Any, batches: Iterable[Any]) -> Iterator[Featu
     >>> from genkern import Spectrum
     >>> from genkern.io import transform_stream
     >>> spectrum = Spectrum(1, alphabet="ab").fit(["ab"])
-    >>> [part.X.toarray().tolist() for part in transform_stream(spectrum, [["aab"], ["b", "ba"]])]
+    >>> [part.X.tolist() for part in transform_stream(spectrum, [["aab"], ["b", "ba"]])]
     [[[2.0, 1.0]], [[0.0, 1.0], [1.0, 1.0]]]
     """
     for index, batch in enumerate(batches):

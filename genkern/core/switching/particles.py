@@ -188,7 +188,7 @@ def _threshold(log_weight, count, particles):
                 above += 1
             else:
                 rest += weight
-        if above == heavy:
+        if above <= heavy or above >= particles:  # the latter where the rest is nothing but rounding
             return threshold
         heavy = above
         threshold = rest / (particles - above)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ def draw_rows(graph: Graph, laws: list[Leaf], count: int, rng: np.random.Generat
         which = np.zeros(count, np.int64)
         for p in graph.parents[v]:
             which = which * graph.sizes[p] + states[p][:, 0]
-        drawn = laws[v].draw(which, rng).reshape(count, -1)
+        drawn = laws[v].draw(which, rng)
+        drawn = drawn.reshape(count, math.prod(drawn.shape[1:]))
         states[v] = drawn.astype(np.int64 if graph.sizes[v] else np.float64)
     return np.concatenate([states[v] for v in graph.observed], axis=1)
