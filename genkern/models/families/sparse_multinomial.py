@@ -87,7 +87,7 @@ class SparseMultinomial(Value):
         self._freeze(
             columns=places.astype(np.int32),
             probs=shares / sums[..., None],
-            rest=others / sums,
+            rest=np.asarray(others / sums),
             width=m,
             total=check_total(total, who),
             ordered=check_bool(ordered, "ordered", who),
