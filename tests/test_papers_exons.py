@@ -12,7 +12,7 @@ import pytest
 
 from genkern import FitEach, Store
 from genkern.papers import run
-from genkern.papers.exons_introns import RULES, Ends, kernel_matrix
+from genkern.papers.exons_introns import RULES, _Ends, kernel_matrix
 from genkern.papers.held_out import divide
 from genkern.papers.mean_map_sets import Place, Problem, problem
 
@@ -46,9 +46,9 @@ def _cosines(rows: Any) -> Any:
 
 def test_rules_look_at_the_ends() -> None:
     X, y = ["GTAAAG", "GTAAAC", "CTAAAG", "GT"], ["intron", "intron", "exon", "exon"]
-    assert Ends().fit(X, y).predict(X).tolist() == ["intron", "intron", "exon", "intron"]
-    assert Ends("AG").fit(X, y).predict(X).tolist() == ["intron", "exon", "exon", "exon"]
-    assert Ends().fit(X, y).score(X, y) == 0.75
+    assert _Ends().fit(X, y).predict(X).tolist() == ["intron", "intron", "exon", "intron"]
+    assert _Ends("AG").fit(X, y).predict(X).tolist() == ["intron", "exon", "exon", "exon"]
+    assert _Ends().fit(X, y).score(X, y) == 0.75
 
 
 @needs_data

@@ -98,10 +98,10 @@ def _rule(name: str) -> Any:
         return PlugInClassifier(MarkovChainEstimator(int(name.rpartition(" ")[2]), alphabet="dna"))
     if name == "recipes.symbols":
         return symbols("dna")
-    return Ends("AG" if name.endswith("AG") else "")
+    return _Ends("AG" if name.endswith("AG") else "")
 
 
-class Ends(ClassifierMixin, BaseEstimator):
+class _Ends(ClassifierMixin, BaseEstimator):
     """The rule that an intron starts with GT, and ends with some letters; nothing is learnt.
 
     Parameters
@@ -113,7 +113,7 @@ class Ends(ClassifierMixin, BaseEstimator):
     def __init__(self, end: str = ""):
         self.end = end
 
-    def fit(self, X: Any, y: Any) -> Ends:
+    def fit(self, X: Any, y: Any) -> _Ends:
         """Return the rule."""
         self.classes_ = np.unique(y)
         return self
