@@ -262,6 +262,8 @@ def test_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Gram(RBF(0.5), psd="clip", top_k=3).fit(VECTORS)
     with pytest.raises(ValueError, match=r"needs .* GB, and .* GB may be used. Put it on disk by out='gram.zarr'"):
         Gram(Linear(), memory_limit="1MB").fit_transform(np.ones((400, 1)))
+    fitted = Gram(Linear(), memory_limit="1MB").fit(np.ones((400, 1)))  # which computes no matrix
+    assert fitted.transform(np.ones((2, 1))).shape == (2, 400)
     with pytest.raises(ValueError, match="'memory_limit' parameter of Gram must be a number of bytes"):
         Gram(Linear(), memory_limit="much").fit_transform(VECTORS)
     monkeypatch.setattr("genkern.gram.gram.MOST", 50)

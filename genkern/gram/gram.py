@@ -153,6 +153,7 @@ class Gram(KernelTransformer):
     def _fit(self, X: Any, y: Any) -> None:
         ready = self._learn(X)
         if self.psd is not None:
+            self._check_room(ready.shape[0])
             self._mend(self._square(ready), ready)
 
     def _transform(self, X: Any) -> Any:
@@ -185,6 +186,7 @@ class Gram(KernelTransformer):
                 return self._on_disk(ready)
             if self._rule is not None:
                 return self._few(ready, None)
+            self._check_room(ready.shape[0])
             out = self._square(ready)
             if self.psd is not None:
                 self._mend(out, ready)
@@ -255,7 +257,6 @@ class Gram(KernelTransformer):
             check_option(self.psd, PSD, "psd", "Gram")
         self._check_places()
         self.X_fit_, ready = X, self._start(X)
-        self._check_room(ready.shape[0])
         self._check_diagonal(ready)
         self._n_features_out = ready.shape[0]
         self.negative_: Floats | None = None
@@ -283,7 +284,7 @@ class Gram(KernelTransformer):
     def _check_room(self, n: int) -> None:
         """Refuse a matrix that memory cannot hold."""
         room = physical_memory() if self.memory_limit is None else as_bytes(self.memory_limit, "Gram")
-        if self.out is None and self._rule is None and 8 * n * n > room:
+        if 8 * n * n > room:
             raise ValueError(
                 f"Gram: the matrix of {n} objects needs {8e-9 * n * n:.3g} GB, and {room / 1e9:.3g} GB may be used. "
                 "Put it on disk by out='gram.zarr' or out='gram.npy', keep few values by threshold= or top_k=, or use "
