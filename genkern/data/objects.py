@@ -194,11 +194,20 @@ def handed_on(packed: Packed) -> list[Any]:
 
     They are encoded again where a check must warn or raise: numbers that are too large, objects without any.
     """
-    series, missing = packed.objects(), np.isnan(packed.values).all(axis=1)
-    if np.fmax.reduce(np.abs(packed.values), axis=None) <= LARGEST and not len(all_missing(missing, packed.offsets)):
+    series = packed.objects()
+    if _is_ordinary(packed):
         forms = (("series", LAYOUTS[0], LARGEST), ("points", LARGEST))
         remember_encoded(series, [(form, width) for form in forms for width in (None, packed.values.shape[1])], packed)
     return series
+
+
+def _is_ordinary(packed: Packed) -> bool:
+    """Say whether no check of series has anything to say of these numbers."""
+    if np.abs(packed.values).max() <= LARGEST:  # nothing is missing either
+        return True
+    missing = np.isnan(packed.values).all(axis=1)
+    largest = np.fmax.reduce(np.abs(packed.values), axis=None)
+    return bool(largest <= LARGEST) and not len(all_missing(missing, packed.offsets))
 
 
 def _packed_symbols(packed: Packed, alphabet: Alphabet | None, who: str, unknown: str | None) -> Packed:

@@ -118,7 +118,7 @@ def check_scores(coordinates: str, length_norm: str | None, who: str) -> None:
 
 def scores_of(model: Model, packed: Packed, coordinates: str, source: NDArray[np.int64]) -> Floats:
     """Return derivatives and visits (n_objects, width) of a batch of objects, from one pass for both."""
-    if (source >= 0).all() and not (coordinates == "natural" and model.class_models):
+    if source.min(initial=0) >= 0 and not (coordinates == "natural" and model.class_models):
         # some models have a faster method for derivatives alone
         return _pick(free_priors(model, model.log_prob_grad(packed, coordinates), coordinates), source)
     return scores_from(model, model.statistics(packed), coordinates, source)
@@ -155,7 +155,8 @@ def information_of(model: Model, lengths: NDArray[np.int64], coordinates: str) -
 
 def _pick(table: Floats, source: NDArray[np.int64]) -> Floats:
     """Return the columns of a layout, without a copy if they are all."""
-    return table if np.array_equal(source, np.arange(table.shape[1])) else table[:, source]
+    count = table.shape[1]
+    return table if len(source) == count and np.array_equal(source, np.arange(count)) else table[:, source]
 
 
 def _columns(index: NDArray[np.int64]) -> Columns:

@@ -26,7 +26,7 @@ def stream(
     ``per_position`` is how many numbers the work holds per observation.
     """
     parts = parts_of(packed, width, per_position)
-    batches = (packed.take(part) for part in parts)
+    batches = iter((packed,)) if len(parts) == 1 else (packed.take(part) for part in parts)
     if len(parts) == 1 or effective_n_jobs(n_jobs) == 1:
         results: Iterator[Floats] = map(work, batches)
     else:
@@ -56,6 +56,8 @@ def parts_of(packed: Packed, width: int, per_position: int = 1) -> list[slice]:
     """Return consecutive slices of objects with a bounded number of observations and of numbers."""
     most = max(1, BATCH_NUMBERS // max(width, 1))
     positions = max(1, min(BATCH_POSITIONS, BATCH_NUMBERS // per_position))
+    if packed.n_points <= positions and packed.n_objects <= most:
+        return [slice(0, packed.n_objects)] if packed.n_objects else []
     parts, first = [], 0
     while first < packed.n_objects:
         limit = packed.offsets[first] + positions

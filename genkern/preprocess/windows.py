@@ -185,8 +185,8 @@ class Windows(Transformer, auto_wrap_output_keys=None):  # type: ignore[call-arg
 
     def _widths(self) -> list[int]:
         """Return the widths as a list, checking all parameters."""
-        widths = np.atleast_1d(np.asarray(self.widths, dtype=object))
-        if widths.ndim != 1 or not len(widths):
+        widths = [self.widths] if isinstance(self.widths, int) else np.atleast_1d(np.asarray(self.widths, dtype=object))
+        if np.ndim(widths) != 1 or not len(widths):
             raise ValueError(f"The 'widths' parameter of Windows must be an odd int or several. Got {self.widths!r}.")
         checked = [check_int(width, "widths", "Windows", 1) for width in widths]
         even = [width for width in checked if width % 2 == 0]

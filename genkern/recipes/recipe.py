@@ -10,19 +10,23 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn import config_context
 from sklearn.base import is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted
 
 from genkern.data.describe import DescribedEstimator, Rows, as_text
 from genkern.data.transformer import effort
 from genkern.progress import expecting
+from genkern.recipes.walk import features_of, is_plain
 from genkern.validation import n_objects, one_warning_each
 
 DEPTH, MOST = 2, 3  # how deep a description lists parts of parts, and how many of each
 LATE = ("n_splits=", "fits failed", "classes", "class:")  # in errors of learners about labels that are too few
+PREDICTIONS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
 PER_OBJECT = ("sample_weight", "groups")  # parameters of ``fit``, of whatever step, with one entry per object
 
 
@@ -49,6 +53,8 @@ class _OneWarningEach:
         def call(*args: Any, **kwargs: Any) -> Any:
             if not self.name.startswith("fit"):
                 with one_warning_each():
+                    if self.name in PREDICTIONS and len(args) == 1 and not kwargs and is_plain():
+                        return self._direct(recipe, *args)
                     return method(*args, **kwargs)
             if args or "X" in kwargs:
                 _check_targets(recipe, *args, **kwargs)
@@ -64,6 +70,16 @@ class _OneWarningEach:
             return result
 
         return call
+
+    def _direct(self, recipe: Any, X: Any) -> Any:
+        """Return what ``Pipeline`` would, sooner."""
+        *steps, (_, learner) = recipe.steps
+        try:
+            check_is_fitted(learner)
+        except NotFittedError:
+            check_is_fitted(recipe)  # which asks the same, for all tags, and has the better message
+            raise
+        return getattr(learner, self.name)(features_of(steps, X))
 
 
 def _routed(given: Mapping[str, Any]) -> AbstractContextManager[Any]:

@@ -1,0 +1,51 @@
+"""What a fitted pipeline makes of objects, without scikit-learn's work around every step.
+
+``Pipeline`` asks for the tags of all of its steps, and ``FeatureUnion`` sets up joblib, before the first object is
+looked at. For one short series that is a fifth of the time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn import get_config
+from sklearn.pipeline import FeatureUnion, Pipeline
+
+
+def features_of(steps: list[tuple[str, Any]], X: Any) -> Any:
+    """Return what steps, one after the other, make of objects: bit for bit what ``Pipeline`` does."""
+    for _, step in steps:
+        if step not in (None, "passthrough"):
+            X = _transformed(step, X)
+    return X
+
+
+def is_plain() -> bool:
+    """Say whether arrays go from step to step, and nothing else: no frames, no metadata."""
+    config = get_config()
+    return config["transform_output"] == "default" and not config["enable_metadata_routing"]
+
+
+def _transformed(step: Any, X: Any) -> Any:
+    if hasattr(step, "_sklearn_output_config"):  # by ``set_output``
+        return step.transform(X)
+    if type(step) is Pipeline:
+        return features_of(step.steps, X)
+    if type(step) is FeatureUnion and step.n_jobs in (None, 1) and not _has_words(step):
+        return _side_by_side(step, X)
+    return step.transform(X)
+
+
+def _has_words(union: FeatureUnion) -> bool:
+    return any(isinstance(part, str) for _, part in union.transformer_list)  # "drop", "passthrough"
+
+
+def _side_by_side(union: FeatureUnion, X: Any) -> Any:
+    weights = union.transformer_weights or {}
+    found = [(_transformed(part, X), weights.get(name)) for name, part in union.transformer_list]
+    parts = [part if weight is None else part * weight for part, weight in found]
+    if any(sparse.issparse(part) for part in parts):
+        return sparse.hstack(parts).tocsr()
+    return np.hstack(parts)
