@@ -92,6 +92,6 @@ def as_reader(batches: Any, who: str) -> Callable[[], Iterable[Any]]:
     if isinstance(batches, Iterator):
         raise TypeError(
             f"{who}: an iterator can be read only once, and EM reads all objects in each step. Give a function that "
-            "returns it: fit_stream(lambda: io.stream(path))."
+            "returns it: fit_stream(lambda: io.stream(path)); or let one pass do: fit_stream(batches, one_pass=True)."
         )
     return lambda: batches

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,10 +16,11 @@ from genkern.models.fit.batches import Batches, as_reader, pack_batch
 from genkern.models.fit.chosen import by_criterion, run_chosen, run_each_chosen
 from genkern.models.fit.em import Limits, Run, Steps, climb, expected, finished, replaced, warn_unconverged
 from genkern.models.fit.restarts import First, FitProblem, Restarts, best_start, keeping, warn_lone
+from genkern.models.fit.stepwise import one_pass as run_once
 from genkern.models.fit.streams import Keys, keys_of, seed_of, unit_free_digests
 from genkern.models.fit.weights import weighted
 from genkern.models.value import Value
-from genkern.validation import Floats, begin_fit, check_int, check_number
+from genkern.validation import Floats, begin_fit, check_bool, check_int, check_number
 
 
 class EMEstimator(ModelEstimator):
@@ -176,28 +178,70 @@ class EMEstimator(ModelEstimator):
             warn_unconverged(run.converged, run.lost, self._limits(), self.smaller, stacklevel=5)
         warn_lone(run, self.places, self._limits(), stacklevel=5)
 
-    def fit_stream(self, batches: Any, n_jobs: int | None = None) -> Self:
+    def fit_stream(self, batches: Any, n_jobs: int | None = None, one_pass: bool = False) -> Self:
         """Fit one model to all objects, which are read in batches and never held together.
 
         The first batch gives the alphabet, the floors of variances and, unless ``init`` is a model, the start: the
         model that ``fit`` finds for it. From there EM goes over all batches in each step, and adds the totals of its
         E-steps. From the same start this is the model of ``fit``, to rounding, unless variances are at their floors.
 
+        With ``one_pass`` every batch is read once, and followed by an M-step of its own (see Notes). ``history_`` is
+        then the log-likelihood per observation of each batch before it was used; ``converged_`` is False, as one pass
+        cannot tell.
+
         Parameters
         ----------
-        batches : callable, or list of lists of objects
+        batches : callable, or list of lists of objects; with ``one_pass`` any iterable
             A function that returns the batches, the same whenever it is called: ``lambda: io.stream(path)``.
         n_jobs : int, optional
             Batches at a time, as in joblib, also on a cluster (``joblib.parallel_config``). It changes no result.
+        one_pass : bool, default=False
+            Whether each batch is read but once, for streams that cannot be read again, or not in time.
 
         Returns
         -------
         self
+
+        Notes
+        -----
+        One pass is stepwise EM: the mean statistics of an observation move towards those of batch k, counted from 0, by
+        the share (k + 1)^-0.7 of the way. The model depends on the order of the objects; let batches be mixed, and not
+        smaller than some hundreds of objects. Models whose statistics cannot be carried from one model to the next
+        (Bayesian networks) say so.
+
+        References
+        ----------
+        Cappé & Moulines (2009), On-line expectation-maximization algorithm for latent data models.
         """
         self._check_parameters()
+        check_bool(one_pass, "one_pass", f"{type(self).__name__}.fit_stream")
+        if not one_pass:
+            return self._fit_batches(as_reader(batches, type(self).__name__), n_jobs)
+        if n_jobs not in (None, 1):
+            raise ValueError(
+                f"{type(self).__name__}.fit_stream: with one_pass, batches come one after the other, each under the "
+                f"model of those before. Expected n_jobs=None, got {n_jobs!r}."
+            )
+        arriving = iter(batches() if callable(batches) else batches)
+        first = next(arriving, None)
+        begun, steps = self._begun(first)
+        every = (pack_batch(begun.pack, one, i) for i, one in enumerate(chain([first], arriving)))
+        self.model_, self.history_ = run_once(steps, begun, every)
+        self.converged_, self.n_iter_ = False, len(self.history_)
+        return self
+
+    def _fit_batches(self, read: Callable[[], Iterable[Any]], n_jobs: int | None) -> Self:
+        """Fit by EM whose steps read all batches."""
+        begun, steps = self._begun(next(iter(read()), None))
+        counted = sum(pack_batch(begun.pack, one, i).n_points for i, one in enumerate(read()))
+        data = Batches(read, begun.pack, counted, n_jobs)
+        run = climb(data.steps(steps), self._limits(), begun, data, own=False)  # type: ignore[arg-type]
+        self._learn(run)
+        return self
+
+    def _begun(self, first: Any) -> tuple[Any, Steps]:
+        """Return the model to start from, and the steps, from the first batch."""
         who = type(self).__name__
-        read = as_reader(batches, who)
-        first = next(iter(read()), None)
         if first is None:
             raise ValueError(f"{who}: there is no batch.")
         ready, sample = self._ready(getattr(first, "X", first), False)
@@ -208,13 +252,8 @@ class EMEstimator(ModelEstimator):
             begun = ready._best(sample, np.array([seed_of(self.random_state)], np.uint64), own=False).models[0]
         else:
             begun = problem.guess(sample, Restarts(np.zeros(1, np.uint64), np.zeros(1, np.int64)), False).model
-        counted = sum(pack_batch(begun.pack, one, i).n_points for i, one in enumerate(read()))
-        data, steps = Batches(read, begun.pack, counted, n_jobs), problem.steps(sample, False)
-        if self.fixed:
-            steps = keeping(steps, self._keep)
-        run = climb(data.steps(steps), self._limits(), begun, data, own=False)  # type: ignore[arg-type]
-        self._learn(run)
-        return self
+        steps = problem.steps(sample, False)
+        return begun, keeping(steps, self._keep) if self.fixed else steps
 
     def fit_each(self, X: Any) -> list[Any]:
         """Return one model per object; each depends on its object alone (and the alphabet of all)."""
