@@ -11,12 +11,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVC
 
-from genkern import Spectrum, recipes
+from genkern import RBF, Gram, KernelSVMClassifierCV, Spectrum, recipes
 from genkern.recipes.recipe import Recipe
 
 SERIES = [np.sin(np.arange(20 + y) / (2 + y % 2))[:, None] for y in range(8)]
 WORDS = ["abab", "baba", "abba", "aabb", "bbaa", "abbb", "aaab", "babb"]
+POINTS = np.random.default_rng(0).normal(size=(8, 2)) + np.tile([[0.0], [3.0]], (4, 1))
 Y = [0, 1] * 4
 
 
@@ -35,6 +37,10 @@ CASES = {
     "symbols": (recipes.symbols("ab"), WORDS),
     "sparse": (Recipe([("both", _union(True)), ("learn", LogisticRegression())]), WORDS),
     "dense": (Recipe([("both", _union(False)), ("none", None), ("learn", LogisticRegression())]), WORDS),
+    "product": (recipes.product_svm(1), WORDS),
+    "one machine": (Recipe([("gram", Gram(RBF(0.5))), ("svm", SVC(kernel="precomputed"))]), POINTS),
+    "path": (Recipe([("gram", Gram(RBF(0.5))), ("svm", KernelSVMClassifierCV([0.1, 1.0], cv=2))]), POINTS),
+    "clipped": (Recipe([("gram", Gram(RBF(0.5), psd="clip")), ("svm", SVC(kernel="precomputed"))]), POINTS),
     "dropped": (
         Recipe([("both", _union(False).set_params(length="drop")), ("learn", LogisticRegression())]),
         WORDS,
@@ -52,8 +58,47 @@ def fitted(request: pytest.FixtureRequest) -> Any:
 def test_predictions_are_those_of_a_pipeline(fitted: Any, name: str) -> None:
     recipe, X = fitted
     plain = Pipeline(recipe.steps)
+    if not hasattr(plain, name):
+        pytest.skip(f"its learner has no {name}")
     for objects in (X, X[:1]):
         np.testing.assert_array_equal(getattr(recipe, name)(objects), getattr(plain, name)(objects))
+
+
+class Counting(RBF):
+    """A kernel that says how many values it was asked for."""
+
+    asked = 0
+
+    def _values(self, X: Any, Y: Any) -> Any:
+        Counting.asked += len(X) * len(X if Y is None else Y)
+        return super()._values(X, Y)
+
+
+@pytest.mark.parametrize("learner", [SVC(kernel="precomputed"), KernelSVMClassifierCV([1.0], cv=2)])
+def test_new_objects_meet_support_vectors_only(learner: Any) -> None:
+    own = np.random.default_rng(1)
+    y = np.repeat([0, 1], 50)
+    X = own.normal(size=(100, 2)) + 4.0 * y[:, None]
+    recipe = Recipe([("gram", Gram(Counting(0.5))), ("svm", learner)]).fit(X, y)
+    count = len(recipe[-1].support_)
+    assert count < 60
+    Counting.asked = 0
+    recipe.predict(X[:7])
+    assert Counting.asked == 7 * count
+    alone = KernelSVMClassifierCV([1.0], Counting(0.5), cv=2).fit(X, y)
+    assert len(alone.X_fit_) == len(alone.support_) == alone.dual_coef_.shape[1] < 60
+    Counting.asked = 0
+    expected = KernelSVMClassifierCV([1.0], cv=2).fit(RBF(0.5)(X), y).decision_function(RBF(0.5)(X))
+    np.testing.assert_allclose(alone.decision_function(X), expected, rtol=1e-12, atol=1e-12)
+    assert Counting.asked == 100 * len(alone.support_)
+
+
+def test_objects_like_no_support_vector_are_told_as_before() -> None:
+    """Values that vanish beside support vectors alone are no error, if others do not."""
+    X = np.array([[0.0], [1.0], [2.0], [3.0], [40.0]])
+    recipe = Recipe([("gram", Gram(RBF(1.0))), ("svm", SVC(kernel="precomputed"))]).fit(X, [0, 0, 1, 1, 1])
+    for far in ([[60.0]], [[1000.0]]):
+        np.testing.assert_array_equal(recipe.decision_function(far), Pipeline(recipe.steps).decision_function(far))
 
 
 def test_metadata_are_routed_by_the_pipeline(fitted: Any) -> None:

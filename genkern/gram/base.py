@@ -53,6 +53,12 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, Transformer):
         return validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse=formats)
 
     def _cross(self, first: Any, second: Any) -> Floats:
+        """Return scaled values (n, m) of prepared representations, no row of which has lost them all."""
+        out = self._rectangle(first, second)
+        self._check_rows(out, first, second)
+        return out
+
+    def _rectangle(self, first: Any, second: Any) -> Floats:
         """Return scaled values (n, m) of prepared representations."""
         shape = first.shape[0], second.shape[0]
         size = self._size(*shape)
@@ -64,7 +70,6 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, Transformer):
             out = np.empty(shape)
             for tile, block in zip(tiles, values):
                 out[tile] = block
-        self._check_rows(out, first, second)
         return out
 
     def _check_rows(self, values: Floats, first: Any, second: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits
@@ -165,6 +166,31 @@ class Gram(KernelTransformer):
             for rows in slices(len(out), VECTORS):
                 out[rows] -= (out[rows] @ self.negative_) @ self.negative_.T
         return out
+
+    def transform_with(self, X: Any, columns: NDArray[np.int64]) -> Floats:
+        """Return ``transform(X)`` for a learner that uses some columns only: the others are zero, and not computed.
+
+        Parameters
+        ----------
+        X : as in ``transform``
+        columns : ndarray of int
+            Indices of training objects, such as the support vectors of a machine.
+
+        Returns
+        -------
+        K : ndarray of shape (n, n_fit)
+        """
+        checked = self._ready(X)
+        if self._rule is None and self.negative_ is None and len(columns):
+            known = self.X_fit_
+            chosen = [known[i] for i in columns] if isinstance(known, list | tuple) else known[columns]
+            first, second = self.kernel.prepare(checked), self.kernel.prepare(chosen)
+            out = np.zeros((first.shape[0], self._n_features_out))
+            out[:, columns] = self._rectangle(first, second)
+            if out.any(axis=1).all():
+                return out
+        whole: Floats = self.transform(X)  # which says what is wrong with rows without values
+        return whole
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Return the symmetric matrix of kernel values of the training representations, shape (n, n).

@@ -8,6 +8,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.svm import SVC
+from sklearn.utils import _safe_indexing
 
 from genkern.learn.calibration import Calibrated, Calibrator
 from genkern.learn.kernel_classifier import Ints, KernelClassifier, decide, targets
@@ -57,14 +58,16 @@ class KernelSVMClassifierCV(Calibrated, KernelClassifier):
         Part of the held-out objects, by weight, that is misclassified.
     calibrator_ : Calibrator
         What makes probabilities of decision values, fitted to those of held-out objects at the chosen C.
-    dual_coef_ : ndarray of shape (1 or n_classes, n)
+    support_ : ndarray of shape (n_support,) of int
+        The support vectors, training objects with a coefficient of any class that is not zero.
+    dual_coef_ : ndarray of shape (1 or n_classes, n), or (1 or n_classes, n_support) for kernels given as functions
         The coefficients α, zero but for support vectors (not for the linear kernel).
     coef_ : ndarray or CSR matrix of shape (1 or n_classes, d)
         Coefficients of the features (linear kernel only); sparse if X is and has nothing in most columns.
     intercept_ : ndarray of shape (1 or n_classes,)
         The biases b.
-    X_fit_ : array or list of n objects
-        The training objects (kernels given as functions only).
+    X_fit_ : array or list of n_support objects
+        The support vectors, with which alone new objects are compared (kernels given as functions only).
     n_features_in_ : int
         Number of columns of X, where it is a matrix.
 
@@ -148,6 +151,12 @@ class KernelSVMClassifierCV(Calibrated, KernelClassifier):
         dual, self.intercept_ = _fit(K, Y, weights, self.C_, tol)
         self._keep(X, dual)
         return self
+
+    def _keep(self, X: Any, dual: Floats) -> None:
+        self.support_ = np.flatnonzero(dual.any(axis=0))
+        if not isinstance(self.kernel, str):
+            X, dual = _safe_indexing(X, self.support_), dual[:, self.support_]
+        super()._keep(X, dual)
 
 
 def _decide_held_out(K: Floats, Y: Floats, weights: Floats, C: float, tol: float, part: tuple[Ints, Ints]) -> Floats:

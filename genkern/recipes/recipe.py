@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from genkern.data.describe import DescribedEstimator, Rows, as_text
 from genkern.data.transformer import effort
 from genkern.progress import expecting
-from genkern.recipes.walk import features_of, is_plain
+from genkern.recipes.walk import input_of, is_plain
 from genkern.validation import n_objects, one_warning_each
 
 DEPTH, MOST = 2, 3  # how deep a description lists parts of parts, and how many of each
@@ -79,7 +79,7 @@ class _OneWarningEach:
         except NotFittedError:
             check_is_fitted(recipe)  # which asks the same, for all tags, and has the better message
             raise
-        return getattr(learner, self.name)(features_of(steps, X))
+        return getattr(learner, self.name)(input_of(learner, steps, X))
 
 
 def _routed(given: Mapping[str, Any]) -> AbstractContextManager[Any]:

@@ -12,6 +12,18 @@ import numpy as np
 from scipy import sparse
 from sklearn import get_config
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.svm import SVC
+
+from genkern.gram.gram import Gram
+from genkern.learn.svm_path import KernelSVMClassifierCV
+
+
+def input_of(learner: Any, steps: list[tuple[str, Any]], X: Any) -> Any:
+    """Return what a fitted learner at the end gets: of a kernel matrix, only the columns of its support vectors."""
+    needed = _support(learner)
+    if needed is None or not steps or type(steps[-1][1]) is not Gram:
+        return features_of(steps, X)
+    return steps[-1][1].transform_with(features_of(steps[:-1], X), needed)
 
 
 def features_of(steps: list[tuple[str, Any]], X: Any) -> Any:
@@ -26,6 +38,17 @@ def is_plain() -> bool:
     """Say whether arrays go from step to step, and nothing else: no frames, no metadata."""
     config = get_config()
     return config["transform_output"] == "default" and not config["enable_metadata_routing"]
+
+
+def _support(learner: Any) -> Any:
+    """Return the training objects that decisions of a machine on a kernel matrix depend on; None if all may matter."""
+    machines = getattr(learner, "estimators_", [learner])  # one against the rest
+    learned = [machine for machine in machines if not hasattr(machine, "y_")]  # of classes that are all or none
+    if not all(isinstance(machine, SVC | KernelSVMClassifierCV) for machine in learned):
+        return None
+    if not all(isinstance(machine.kernel, str) and machine.kernel == "precomputed" for machine in learned):
+        return None
+    return np.unique(np.concatenate([machine.support_ for machine in learned])) if learned else None
 
 
 def _transformed(step: Any, X: Any) -> Any:
