@@ -1,0 +1,155 @@
+"""Many objects: sequences from a file to a learner in batches, matrices by processes, Nystrom features.
+
+``python -m benchmarks stream processes nystrom`` prints figures, no race: the peers have nothing for these.
+``GENKERN_OBJECTS`` sets the number of sequences of the stream (one million without it).
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import parallel_config
+from sklearn.linear_model import SGDClassifier
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from genkern import (
+    HMM,
+    RBF,
+    Categorical,
+    FisherScore,
+    Gram,
+    HMMEstimator,
+    KernelRidgeClassifierCV,
+    Nystrom,
+    ProbabilityProduct,
+)
+from genkern.io import stream as read_stream
+from genkern.io import transform_stream
+
+LETTERS, LENGTH, STATES, BATCH = "ACGT", 100, 8, 5000
+TEST = 20_000  # sequences of the stream on which the error is measured
+
+
+def _chain(seed: int) -> HMM:
+    """Return a random chain with states that stay."""
+    rng = np.random.default_rng(seed)
+    steps = 0.8 * np.eye(STATES) + 0.2 * rng.dirichlet(np.ones(STATES), size=STATES)
+    emissions = Categorical(rng.dirichlet(np.full(4, 0.7), size=STATES), alphabet=LETTERS)
+    return HMM(np.full(STATES, 1 / STATES), steps, emissions)
+
+
+def write_sequences(path: Path, count: int) -> None:
+    """Write sequences of two chains in turn, in parts, with their class in the header."""
+    rng, chains = np.random.default_rng(0), [_chain(0), _chain(1)]
+    with open(path, "w", encoding="ascii") as file:
+        for first in range(0, count, BATCH):
+            half = min(BATCH, count - first) // 2
+            drawn = [chain.sample(half, length=LENGTH, rng=rng) for chain in chains]
+            for i, pair in enumerate(zip(*drawn)):
+                file.writelines(f">s{first + 2 * i + label} {label}\n{word}\n" for label, word in enumerate(pair))
+
+
+def stream() -> None:
+    """From a FASTA file to predictions: a model in one pass, its Fisher scores, a linear machine, held-out errors."""
+    count = int(os.environ.get("GENKERN_OBJECTS", "1000000"))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "sequences.fa"
+        write_sequences(path, count + TEST)
+        size, begin = path.stat().st_size, time.perf_counter()
+
+        def batches() -> Any:
+            return read_stream(path, label=r" (\d)$", batch=BATCH)
+
+        estimator = HMMEstimator(STATES, max_iter=100, tol=1e-4, random_state=0)
+        model = estimator.fit_stream(batches(), one_pass=True).model_
+        fitted = time.perf_counter()
+        features = FisherScore(model).fit(next(iter(batches())).X)
+        scaler, learner = StandardScaler(), SGDClassifier(loss="log_loss", random_state=0)
+        wrong = tested = seen = 0
+        for part in transform_stream(features, batches()):
+            if seen < count:
+                learner.partial_fit(scaler.partial_fit(part.X).transform(part.X), part.y, classes=["0", "1"])
+                seen += len(part.X)
+            else:
+                wrong += int((learner.predict(scaler.transform(part.X)) != part.y).sum())
+                tested += len(part.X)
+        end = time.perf_counter()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
+    print(
+        f"stream: {seen} sequences of {LENGTH} ({size / 1e6:.0f} MB), {STATES} states, {features.n_features_out_} "
+        f"features: model {fitted - begin:.0f} s, features and learner {end - fitted:.0f} s, error "
+        f"{100 * wrong / tested:.2f} % of {tested}, peak {peak:.2f} GB",
+        flush=True,
+    )
+
+
+def _models(count: int) -> Any:
+    rng = np.random.default_rng(0)
+    return [
+        HMM(
+            rng.dirichlet(np.ones(5)), rng.dirichlet(np.ones(5), size=5), Categorical(rng.dirichlet(np.ones(4), size=5))
+        )
+        for _ in range(count)
+    ]
+
+
+def processes() -> None:
+    """Matrices on disk by one and by two processes: time of a block, and efficiency."""
+    models, kernel, size = _models(4096), ProbabilityProduct(0.5, length=50), 256
+    blocks = 16 * 17 // 2
+    times = {}
+    for workers in (1, 2):
+        with tempfile.TemporaryDirectory() as folder, parallel_config("loky", n_jobs=workers), threadpool_limits(1):
+            Gram(kernel, out=f"{folder}/warm.npy", block_size=size).fit_transform(models[: 2 * size])
+            begin = time.perf_counter()
+            Gram(kernel, out=f"{folder}/gram.npy", block_size=size).fit_transform(models)
+            times[workers] = time.perf_counter() - begin
+    efficiency = times[1] / (2 * times[2])
+    print(
+        f"processes: {len(models)} models of 5 states, {blocks} blocks of {size}: {times[1] / blocks * 1e3:.0f} ms a "
+        f"block, {1e9 * times[1] / blocks / size**2:.0f} ns a value; 1 process {times[1]:.1f} s, 2 {times[2]:.1f} s, "
+        f"efficiency {efficiency:.2f}",
+        flush=True,
+    )
+
+
+def nystrom() -> None:
+    """Nystrom features of 20,000 sequences against the exact kernel: values, errors of a ridge classifier, time."""
+    rng, chains = np.random.default_rng(1), [_chain(seed) for seed in range(4)]
+    X = [word for chain in chains for word in chain.sample(5500, length=LENGTH, rng=rng)]
+    y = np.repeat(np.arange(4), 5500)
+    order = rng.permutation(len(X))
+    train, test = order[:20_000], order[20_000:]
+    known, fresh = ([X[i] for i in part] for part in (train, test))
+    model = HMMEstimator(STATES, max_iter=100, tol=1e-4, random_state=0).fit(known[:2000]).model_
+    scores = FisherScore(model).fit(known)
+    rows, new = scores.transform(known), scores.transform(fresh)
+    kernel = RBF(0.5 / rows.shape[1])
+    begin = time.perf_counter()
+    gram = Gram(kernel)
+    K = gram.fit_transform(rows)
+    learner = KernelRidgeClassifierCV(kernel="precomputed").fit(K, y[train])
+    error = np.mean(learner.predict(gram.transform(new)) != y[test])
+    print(f"nystrom: exact, 20000 objects: {time.perf_counter() - begin:.0f} s, error {100 * error:.2f} %", flush=True)
+    some = rng.choice(20_000, 2000, replace=False)
+    for select in ("uniform", "kmeans++", "leverage", "pivots"):
+        for landmarks in (100, 400, 1600):
+            begin = time.perf_counter()
+            features = Nystrom(kernel, landmarks, select=select, random_state=0)
+            Z = features.fit_transform(rows)
+            learner = KernelRidgeClassifierCV(kernel="linear").fit(Z, y[train])
+            error = np.mean(learner.predict(features.transform(new)) != y[test])
+            taken = time.perf_counter() - begin
+            away = np.linalg.norm(K[np.ix_(some, some)] - Z[some] @ Z[some].T) / np.linalg.norm(K[np.ix_(some, some)])
+            print(
+                f"nystrom: {select:9} {landmarks:5} landmarks: {taken:6.1f} s, error {100 * error:.2f} %, values off "
+                f"by {100 * away:.3f} %",
+                flush=True,
+            )
