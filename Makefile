@@ -11,7 +11,7 @@ QUICK := $(addprefix tests/test_,$(addsuffix .py,package objects alphabets store
 	models_multinomial kernels learn_ridge learn_logistic embed_spectrum plots))
 PYTEST := -m pytest -q -n auto --dist loadfile -m "not slow and not browser and not peers"
 
-.PHONY: demo docs linkcheck test test-browser test-peers test-lowest test-lowest-quick check bench slow mutate clean
+.PHONY: demo docs linkcheck test test-browser test-peers test-lowest test-lowest-quick check bench slow mutate soak clean
 
 demo: $(READY)
 	$(BIN)/genkern demo
@@ -43,6 +43,10 @@ slow: $(READY)
 # What the suite sees of changes to the package: a sample of mutants, one by one, in a copy.
 mutate: $(READY)
 	$(BIN)/python tests/mutate.py
+
+# Fits, matrices, predictions and files for an hour: memory flat, no file left open, results the same.
+soak: $(READY)
+	$(BIN)/python tests/soak.py
 
 check: $(READY)
 	$(BIN)/ruff check .
