@@ -42,6 +42,8 @@ def test_workers_compute_the_blocks(client: Any, tmp_path: Path) -> None:
         inside = Gram(kernel, block_size=7).fit_transform(models)
         waves = CharacteristicFeatures(1.0, length=5).fit_transform(models)
         scores = FisherScore(models[0], n_jobs=2).fit_transform(WORDS)
+        fitted = FitEach(HMMEstimator(2, max_iter=5, tol=0.0)).fit_transform(WORDS)
+    assert fitted == models
     np.testing.assert_array_equal(shared, alone)
     np.testing.assert_array_equal(inside, alone)
     np.testing.assert_array_equal(waves, CharacteristicFeatures(1.0, length=5).fit_transform(models))

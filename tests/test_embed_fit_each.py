@@ -4,11 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
-from genkern import CategoricalEstimator, FitEach, GaussianEstimator, HMMEstimator, Store
+from genkern import HMM, Categorical, CategoricalEstimator, FitEach, GaussianEstimator, HMMEstimator, Store
 from genkern.recipes import meanmap_svm, product_svm
 
 TEXTS = ["abab", "aabbab", "bbba", "aaaab", "babab", "abba", "bb", "aabaab"]
@@ -161,3 +163,39 @@ def test_an_object_without_values_is_named_by_its_index(recipe, store):
     X[1] = np.where([True, False], X[1], np.nan)
     with pytest.raises(ValueError, match=r"object 1 has no observed value in column 1, .* Drop object 1"):
         learner.predict([X[0], X[1][:7]])
+
+
+def _words(count: int) -> list[str]:
+    own = np.random.default_rng(5)
+    return ["".join(own.choice(list("ab"), own.integers(4, 12))) for _ in range(count)]
+
+
+def test_processes_fit_parts_to_the_same_models(tmp_path) -> None:
+    X = _words(21)
+    alone = FitEach(HMMEstimator(2, max_iter=4, tol=0.0)).fit_transform(X)
+    with parallel_config("loky", n_jobs=2):
+        found = FitEach(HMMEstimator(2, max_iter=4, tol=0.0)).fit_transform(X)
+        stored = FitEach(HMMEstimator(2, max_iter=4, tol=0.0), Store(tmp_path)).fit_transform(X)
+        few = FitEach(HMMEstimator(2, max_iter=4, tol=0.0)).fit_transform(X[:1])
+    assert found == alone
+    assert stored == alone
+    assert few == alone[:1]
+
+
+def test_processes_tell_of_their_objects() -> None:
+    X = _words(21)
+    with parallel_config("loky", n_jobs=2), pytest.warns(ConvergenceWarning) as caught:
+        FitEach(HMMEstimator(2, max_iter=1, tol=1e-9)).fit_transform(X)
+    texts = [str(one.message) for one in caught]
+    assert texts[0].startswith("Objects 0 to 1: HMMEstimator: 2 of 2 models did not converge")
+    assert texts[-1].startswith("Objects 18 to 20: HMMEstimator")
+
+
+def test_errors_from_processes_name_the_objects_as_given() -> None:
+    X = ["aaaa"] * 7 + ["aaba"] + ["aa"] * 3
+    start = HMM([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], Categorical([[1.0, 0.0]] * 2, alphabet="ab"))
+    with pytest.raises(ValueError, match="object 7") as alone:
+        FitEach(HMMEstimator(2, init=start, max_iter=2, pseudocount=0.0)).fit_transform(X)
+    with parallel_config("loky", n_jobs=2), pytest.raises(ValueError, match="object 7") as parts:
+        FitEach(HMMEstimator(2, init=start, max_iter=2, pseudocount=0.0)).fit_transform(X)
+    assert str(parts.value) == str(alone.value)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
 from sklearn.base import clone
 
 from genkern.data.objects import Packed, object_digests
@@ -12,6 +16,7 @@ from genkern.data.store import Store, make_key
 from genkern.data.transformer import Transformer
 from genkern.features.class_models import check_estimator_of_models
 
+PARTS = 4  # of the objects for each of several workers, so that all are busy to the end
 VERSION = 1  # version of the fits in a store; raised whenever the same settings give other models
 
 
@@ -90,14 +95,48 @@ class FitEach(Transformer):
         worker = self._worker()
         worker.check_each(packed)
         if self.store is None:
-            models: list[Any] = worker.fit_each(packed)
-            return models
+            return self._models(worker, packed)
         setting = make_key("FitEach", VERSION, worker)
         keys = [make_key(setting, digest) for digest in object_digests(packed)]
-        return self.store.fetch_many(keys, lambda missing: worker.fit_each(packed.take(missing)))
+        return self.store.fetch_many(keys, lambda missing: self._models(worker, packed.take(missing)))
+
+    def _models(self, worker: Any, packed: Packed) -> list[Any]:
+        """Return the models of objects: from one call, or from one for each part where the workers are processes."""
+        jobs = min(effective_n_jobs(self.n_jobs), packed.n_objects)
+        if jobs <= 1 or _of_threads():
+            models: list[Any] = worker.fit_each(packed)
+            return models
+        bounds = np.linspace(0, packed.n_objects, min(PARTS * jobs, packed.n_objects) + 1).astype(int).tolist()
+        parts = [slice(first, last) for first, last in pairwise(bounds)]
+        work = (delayed(_fit_part)(worker, packed.take(part)) for part in parts)
+        results = iter(Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(work))
+        models = []
+        for part in parts:
+            try:
+                found, warned = next(results)
+            except ValueError:
+                worker.fit_each(packed)  # whose error has the caller's indices of objects
+                raise
+            models += found
+            for category, text in warned:
+                warnings.warn(f"Objects {part.start} to {part.stop - 1}: {text}", category, stacklevel=2)
+        return models
 
     def _worker(self) -> Any:
         """Return the estimator with this transformer's n_jobs and verbose, where they are given."""
         known = self.estimator_.get_params(deep=False)
         wanted = {"n_jobs": self.n_jobs, "verbose": self.verbose}
         return clone(self.estimator_).set_params(**{k: v for k, v in wanted.items() if v and k in known})
+
+
+def _of_threads() -> bool:
+    """Return whether joblib's workers at hand are threads, which share the memory of this process."""
+    return bool(getattr(get_active_backend(prefer="threads")[0], "supports_sharedmem", False))
+
+
+def _fit_part(worker: Any, packed: Packed) -> tuple[list[Any], list[tuple[type[Warning], str]]]:
+    """Return the models of some of many objects, and the warnings about them, which processes would keep."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        models = worker.fit_each(packed)
+    return models, [(one.category, str(one.message)) for one in caught]
