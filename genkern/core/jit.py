@@ -9,7 +9,7 @@ Anyone who can write there can make us run any code: Numba loads pickles and mac
 is used only if nobody but this user can write into it or put another in its place; the user is told of one that is
 refused. If there is none, code is compiled again in every process.
 
-Code that is not in the cache is compiled, which takes a while; a user at a terminal or a notebook is told so.
+Code that is not in the cache is compiled, which takes a while; the user is told so, in one line on standard error.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from functools import cache
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,7 +44,10 @@ UNCOUNTED: dict[str, Any] = {**FLAGS, **({"_nrt": False} if hasattr(DefaultOptio
 # Functions that are compiled only as a part of their callers have no cache of their own.
 UNCACHED: dict[str, Any] = {key: value for key, value in UNCOUNTED.items() if key not in ("nopython", "cache")}
 
-FIRST_USE = "genkern: compiling on first use, which may take a minute; the result is kept for the next time.\n"
+FIRST_USE = (
+    "genkern: compiling on first use, for some 10 to 40 seconds; the result is kept for the next time. "
+    "'genkern warmup' compiles everything ahead.\n"
+)
 
 COMPILED = not config.DISABLE_JIT
 
@@ -52,7 +56,7 @@ IMPORT = r"^\s*from genkern\.core((?:\.\w+)*) import (\([^)]*\)|[^\n]*)"
 
 
 class FirstUse(event.Listener):
-    """Tells a person, once in a process, that code of ours is being compiled."""
+    """Tells, once in a process that is nobody's worker, that code of ours is being compiled."""
 
     told = False
 
@@ -60,7 +64,7 @@ class FirstUse(event.Listener):
         """Tell it before the first compilation."""
         if not self.told and event.data["dispatcher"].py_func.__module__.startswith("genkern."):
             self.told = True
-            if sys.stderr.isatty() or "ipykernel" in sys.modules:
+            if current_process().name == "MainProcess" and sys.stderr is not None:
                 sys.stderr.write(FIRST_USE)
                 sys.stderr.flush()
 
