@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from joblib import parallel_config
+from scipy.linalg import cho_factor, cho_solve
 from sklearn.linear_model import SGDClassifier
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
@@ -121,7 +122,7 @@ def processes() -> None:
 
 
 def nystrom() -> None:
-    """Nystrom features of 20,000 sequences against the exact kernel: values, errors of a ridge classifier, time."""
+    """Nystrom features of 20,000 sequences against the exact kernel: values, errors of a ridge classifier, CPU time."""
     rng, chains = np.random.default_rng(1), [_chain(seed) for seed in range(4)]
     X = [word for chain in chains for word in chain.sample(5500, length=LENGTH, rng=rng)]
     y = np.repeat(np.arange(4), 5500)
@@ -131,25 +132,33 @@ def nystrom() -> None:
     model = HMMEstimator(STATES, max_iter=100, tol=1e-4, random_state=0).fit(known[:2000]).model_
     scores = FisherScore(model).fit(known)
     rows, new = scores.transform(known), scores.transform(fresh)
-    kernel = RBF(0.5 / rows.shape[1])
-    begin = time.perf_counter()
+    kernel, targets = RBF(0.5 / rows.shape[1]), np.eye(4)[y[train]]
+    # One penalty for all, the one that leave-one-out errors of 2000 training objects choose.
+    penalty = KernelRidgeClassifierCV(kernel=kernel).fit(rows[:2000], y[train][:2000]).alpha_
+
+    def error(weights: Any, values: Any) -> float:
+        return 100 * float(np.mean((values @ weights).argmax(axis=1) != y[test]))
+
+    begin = time.process_time()
     gram = Gram(kernel)
     K = gram.fit_transform(rows)
-    learner = KernelRidgeClassifierCV(kernel="precomputed").fit(K, y[train])
-    error = np.mean(learner.predict(gram.transform(new)) != y[test])
-    print(f"nystrom: exact, 20000 objects: {time.perf_counter() - begin:.0f} s, error {100 * error:.2f} %", flush=True)
     some = rng.choice(20_000, 2000, replace=False)
+    exact = K[np.ix_(some, some)]
+    K[np.diag_indices_from(K)] += penalty
+    weights = cho_solve(cho_factor(K, lower=True, overwrite_a=True, check_finite=False), targets, check_finite=False)
+    wrong = error(weights, gram.transform(new))
+    print(f"nystrom: exact, 20000 objects: {time.process_time() - begin:.0f} s of CPU, error {wrong:.2f} %", flush=True)
     for select in ("uniform", "kmeans++", "leverage", "pivots"):
         for landmarks in (100, 400, 1600):
-            begin = time.perf_counter()
+            begin = time.process_time()
             features = Nystrom(kernel, landmarks, select=select, random_state=0)
             Z = features.fit_transform(rows)
-            learner = KernelRidgeClassifierCV(kernel="linear").fit(Z, y[train])
-            error = np.mean(learner.predict(features.transform(new)) != y[test])
-            taken = time.perf_counter() - begin
-            away = np.linalg.norm(K[np.ix_(some, some)] - Z[some] @ Z[some].T) / np.linalg.norm(K[np.ix_(some, some)])
+            weights = np.linalg.solve(Z.T @ Z + penalty * np.eye(Z.shape[1]), Z.T @ targets)
+            wrong = error(weights, features.transform(new))
+            taken = time.process_time() - begin
+            away = np.linalg.norm(exact - Z[some] @ Z[some].T) / np.linalg.norm(exact)
             print(
-                f"nystrom: {select:9} {landmarks:5} landmarks: {taken:6.1f} s, error {100 * error:.2f} %, values off "
+                f"nystrom: {select:9} {landmarks:5} landmarks: {taken:6.1f} s of CPU, error {wrong:.2f} %, values off "
                 f"by {100 * away:.3f} %",
                 flush=True,
             )
