@@ -168,7 +168,7 @@ def test_frames_parquet_and_arrow(library: str, tmp_path: Path, monkeypatch: pyt
     frame = module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
     expected = [np.array([[0.1], [NAN]]), np.array([[3.0]])]
     same(read(frame).X, expected)
-    monkeypatch.setattr("genkern.io.tables.BACKENDS", (library,))
+    monkeypatch.setattr("genkern.io.columns.BACKENDS", (library,))
     if library == "pyarrow":
         from pyarrow import feather, parquet
 

@@ -36,6 +36,7 @@ READING = (
     "header",
     "delimiter",
     "encoding",
+    "max_expansion",
 )
 LEFT_OUT = ("label", "id", "group", "time")  # what --without takes
 
@@ -65,6 +66,11 @@ _reading = [
     click.option("--header/--no-header", default=None, help="Whether the first line of a table names the columns."),
     click.option("--delimiter", help="What parts the columns of a table."),
     click.option("--encoding", help="Encoding of a text file; the default is UTF-8."),
+    click.option(
+        "--max-expansion",
+        type=click.FloatRange(min=1),
+        help="How many times its size a compressed file may expand to; the default is 100, beyond 16 MB.",
+    ),
     click.option(
         "--without",
         multiple=True,
@@ -128,7 +134,11 @@ def as_options(text: str) -> str:
     """Return a text that names arguments of ``genkern.io.read`` with the options of commands in their place."""
     text = re.sub(rf"\b({'|'.join(LEFT_OUT)})=False\b", r"--without \1", text)
     text = text.replace("header=False", "--no-header").replace("header=True", "--header")
-    return re.sub(rf"\b({'|'.join(READING)})=(['\"\w]?)", lambda m: f"--{m[1]} {m[2]}" if m[2] else f"--{m[1]}", text)
+
+    def option(found: re.Match[str]) -> str:
+        return f"--{found[1].replace('_', '-')}" + (f" {found[2]}" if found[2] else "")
+
+    return re.sub(rf"\b({'|'.join(READING)})=(['\"\w]?)", option, text)
 
 
 def paths(names: tuple[str, ...]) -> Any:

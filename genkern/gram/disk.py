@@ -172,12 +172,21 @@ class DiskMatrix:
             )
         folder = self._at(MANIFEST).parent
         folder.mkdir()
-        if self.path.suffix == ".npy":
-            self._reserve()
-        else:
-            (folder / "zarr.json").write_text(json.dumps(_zarr_description(self._n, self.place.size)))
-        (folder / OBJECTS).write_text("\n".join(self._objects) + "\n")
-        self._at(MANIFEST).write_text(json.dumps(self._what) + "\n")
+        try:
+            if self.path.suffix == ".npy":
+                self._reserve()
+            else:
+                (folder / "zarr.json").write_text(json.dumps(_zarr_description(self._n, self.place.size)))
+            (folder / OBJECTS).write_text("\n".join(self._objects) + "\n")
+            self._at(MANIFEST).write_text(json.dumps(self._what) + "\n")
+        except BaseException as error:
+            shutil.rmtree(folder)
+            if self.path.suffix == ".npy":
+                self._now.unlink(missing_ok=True)
+            if not isinstance(error, OSError):
+                raise
+            reason = f"Gram: {self.path} cannot be written ({error.strerror}); nothing was made. Make room, or name "
+            raise OSError(error.errno, f"{reason}another disk.") from error
 
     def _reserve(self) -> None:
         """Make the file, with its room on disk: a write into a map that finds no room would end the process."""

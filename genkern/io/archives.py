@@ -17,8 +17,9 @@ from genkern.validation import Floats
 
 FLAGS = {"timestamps", "missing", "univariate", "equallength", "classlabel", "targetlabel"}
 NUMBERS = {"dimension", "dimensions", "serieslength"}
-CHANNELS = re.compile(r":(?![^()]*\))")  # between channels, not inside a time such as (12:30:00,1.5)
-STAMPED = re.compile(r"\(\s*([^()]*?)\s*,\s*([^(),]*?)\s*\)\s*(?:,|$)")
+BRACKETS = re.compile(r"[^()]*+[()]?")  # text up to the next one
+STAMPED = re.compile(r"\(([^()]*+)\)\s*+(?:,|$)")
+DIGITS = 18  # of the numbers in a header at most
 
 
 def read_ts(source: Source, options: Options, batch: int | None) -> Iterator[Dataset]:
@@ -70,14 +71,23 @@ def _header(source: Source, lines: Iterator[tuple[int, str]]) -> dict[str, Any]:
                 raise source.error(number, f"@{key} true or false", quoted(line), "Write one of them.")
             header[key] = words[1].lower() == "true"
             if key == "classlabel":
-                header["labels"] = words[2:]
+                header["labels"] = dict.fromkeys(words[2:])
         elif key in NUMBERS:
-            if len(words) != 2 or not words[1].isdecimal():
+            if len(words) != 2 or not words[1].isdecimal() or len(words[1]) > DIGITS:
                 raise source.error(number, f"@{key} and a number", quoted(line), "Write it, or leave the line out.")
             header[key] = int(words[1])
         else:
             header[key] = " ".join(words[1:])
     raise source.error(None, "a line @data", "the end of the file", "The file is cut off, or has another format.")
+
+
+def _channels(line: str) -> list[str]:
+    """Return the fields between colons, except those inside a time such as (12:30:00,1.5)."""
+    if "(" not in line:
+        return line.split(":")
+    pieces = BRACKETS.findall(line)
+    joined = "".join(piece.replace(":", "\n") if piece.endswith(")") else piece for piece in pieces)
+    return [field.replace("\n", ":") for field in joined.split(":")]
 
 
 class _Cases:
@@ -93,9 +103,9 @@ class _Cases:
 
     def case(self, number: int, line: str) -> tuple[Floats, str | None]:
         """Return one series (T, d) and its label."""
-        fields = CHANNELS.split(line)
+        fields = _channels(line)
         label = fields.pop().strip() if self.labelled else None
-        known = self.header.get("labels")
+        known = self.header.get("labels", {})
         if self.labelled and (not label or (known and label not in known)):
             remedy = "The label stands after the last ':' of a line; mend it, or the line @classLabel."
             expected = f"one of the labels {', '.join(known)}" if known else "a label"
@@ -145,18 +155,19 @@ class _Cases:
         """Return a series with time stamps (t, value): steps sorted by time, NaN where a channel has none."""
         stamps, values = [], []
         for channel, field in enumerate(fields):
-            pairs = STAMPED.findall(field)
-            if STAMPED.sub("", field).strip():
+            pairs = [inner.rpartition(",") for inner in STAMPED.findall(field)]
+            if STAMPED.sub("", field).strip() or not all(comma for _, comma, _ in pairs):
                 raise self.source.error(number, "pairs (time,value)", quoted(field), "Separate them by commas.")
 
             def where(k: int, expected: str, came: str, remedy: str, channel: int = channel) -> ReadError:
                 return self.source.error(number, expected, f"{came} (channel {channel}, value {k})", remedy)
 
-            stamps.append(times([time for time, _ in pairs], where))
-            values.append(self._numbers(number, channel, [value for _, value in pairs]))
+            stamps.append(times([time.strip() for time, _, _ in pairs], where))
+            values.append(self._numbers(number, channel, [value for _, _, value in pairs]))
             if len(np.unique(stamps[-1])) < len(stamps[-1]):
                 raise self.source.error(number, "each time once", f"a time twice (channel {channel})", "Remove one.")
         union = np.unique(np.concatenate(stamps))
+        self.source.allow(8.0 * len(union) * len(fields))
         series = np.full((len(union), len(fields)), np.nan)
         place = f"{self.source.name}, line {number}"
         for k, (stamp, value) in enumerate(zip(stamps, values)):
@@ -173,5 +184,9 @@ class _Cases:
         """Return series and labels as a set."""
         labels: Any = None
         if self.labelled and self.options.label is not False:
-            labels = np.array(y) if self.header.get("classlabel") else self._numbers(0, 0, [str(label) for label in y])
+            labels = (
+                self.source.labels(y)
+                if self.header.get("classlabel")
+                else self._numbers(0, 0, [str(label) for label in y])
+            )
         return Dataset(X, labels, kind=self.options.kind or "series")

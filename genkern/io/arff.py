@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from genkern.io.tables import Table
 from genkern.validation import Floats
 
 ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\S+)\s+(.+)""", re.IGNORECASE)
-FIELD = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,'"]*?)\s*(,|$)""")
+FIELD = re.compile(r"""\s*+('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|[^,'"]*+)\s*+(,|$)""")
 
 
 class Attribute(NamedTuple):
@@ -26,7 +27,7 @@ class Attribute(NamedTuple):
 
     name: str
     type: str  # numeric, string, date, nominal or relational
-    values: tuple[str, ...] = ()
+    values: Mapping[str, None] = MappingProxyType({})  # of a nominal one, in their order
 
 
 def read_arff(source: Source, options: Options, batch: int | None) -> Iterator[Dataset]:
@@ -59,7 +60,7 @@ def read_arff(source: Source, options: Options, batch: int | None) -> Iterator[D
             if X[-1].shape[1] != width:
                 came = f"{X[-1].shape[1]} rows in the relational attribute"
                 raise source.error(table.lines[k], f"{width} channels, as before", came, "Mend the line.")
-        y = None if not options.label else np.array(table.columns[options.label])
+        y = None if not options.label else source.labels(table.columns[options.label])
         yield Dataset(X, y, kind=options.kind or "series")
 
 
@@ -105,7 +106,7 @@ def _attribute(source: Source, number: int, name: str, kind: str) -> Attribute:
     """Return one attribute."""
     word = kind.split()[0].lower()
     if kind.startswith("{") and kind.endswith("}"):
-        return Attribute(name, "nominal", tuple(_fields(source, number, kind[1:-1])))
+        return Attribute(name, "nominal", dict.fromkeys(_fields(source, number, kind[1:-1])))
     if word in ("numeric", "real", "integer"):
         return Attribute(name, "numeric")
     if word in ("string", "date", "relational"):
@@ -128,7 +129,7 @@ def _fields(source: Source, number: int, line: str) -> list[str]:
         match = FIELD.match(line, at)
         if match is None:
             raise source.error(number, "values between commas, or in quotes", quoted(line[at:]), "Mend the quotes.")
-        cells.append(_plain(match.group(1)))
+        cells.append(_plain(match.group(1).rstrip()))
         if match.group(2) != ",":
             return cells
         at = match.end()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from io import BytesIO
 from typing import Any
@@ -14,7 +15,7 @@ from genkern.io.errors import ReadError, quoted
 from genkern.io.files import Source
 from genkern.io.numbers import EXACT
 from genkern.io.objects import TURN
-from genkern.io.options import STRINGS, Options
+from genkern.io.options import KINDS, STRINGS, Options
 from genkern.io.tables import Memory
 
 MEANT = {"y": "label", "label": "label", "labels": "label", "groups": "group", "ids": "id", "split": "split"}
@@ -41,20 +42,37 @@ def read_npz(source: Source, options: Options) -> Dataset:
 
 def _load(source: Source) -> dict[str, NDArray[Any]]:
     """Return the arrays of a file; none that needs pickles."""
-    data = source.whole()
+    data = BytesIO(source.whole())
     try:
-        with np.load(BytesIO(data), allow_pickle=False) as stored:
-            if not isinstance(stored, np.lib.npyio.NpzFile):
-                raise ValueError("one array without a name")
-            return {name: stored[name] for name in stored.files}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, MemoryError, SyntaxError) as error:
-        came = f"{type(error).__name__}: {quoted(error)}"
-        raise source.error(
-            None, "an .npz file of plain arrays", came, "Write it by numpy.savez, without objects."
-        ) from None
+        with zipfile.ZipFile(data) as stored:
+            entries = stored.infolist()
+            source.allow(sum(entry.file_size for entry in entries))  # more than these are not decompressed
+            arrays = {entry.filename.removesuffix(".npy"): _array(stored, entry) for entry in entries}
+        if len(arrays) < len(entries):
+            raise ValueError("two arrays of one name")
+    except ReadError:
+        raise
     except Exception as error:  # damaged headers and streams raise many types
-        came = f"damaged data ({type(error).__name__}: {quoted(error)})"
-        raise source.error(None, "an .npz file of plain arrays", came, "Make or download it again.") from None
+        came = f"{type(error).__name__}: {quoted(error)}"
+        remedy = "Write it by numpy.savez, without objects."
+        raise source.error(None, "an .npz file of plain arrays", came, remedy) from None
+    return arrays
+
+
+def _array(stored: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
+    """Return one array of a file, whose header must tell how many bytes there are."""
+    with stored.open(entry) as file:
+        first, _ = version = np.lib.format.read_magic(file)
+        if version not in ((1, 0), (2, 0)):
+            raise ValueError(f"{entry.filename} is of format {first}")
+        head = np.lib.format.read_array_header_1_0 if first == 1 else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = head(file)
+        if dtype.hasobject or not dtype.itemsize:
+            raise ValueError(f"{entry.filename} is of type {dtype}")
+        content = file.read()
+    if math.prod(shape) * dtype.itemsize != len(content) or min(shape, default=0) < 0:
+        raise ValueError(f"{entry.filename} has {len(content)} bytes for shape {shape} of {dtype}")
+    return np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C").copy(order="K")
 
 
 def _pick_objects(source: Source, arrays: dict[str, NDArray[Any]], options: Options) -> tuple[list[Any], str]:
@@ -75,7 +93,7 @@ def _pick_objects(source: Source, arrays: dict[str, NDArray[Any]], options: Opti
 def _cut(source: Source, arrays: dict[str, NDArray[Any]], options: Options) -> tuple[list[Any], str]:
     """Return the objects whose elements stand below each other in `values`."""
     values, lengths = arrays["values"], arrays["lengths"]
-    if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or values.ndim not in (1, 2):
+    if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or values.ndim not in (1, 2) or not values.size:
         came = f"values of shape {values.shape}, lengths of shape {lengths.shape} and type {lengths.dtype}"
         raise source.error(None, "values (N,) or (N, d) and integer lengths (n,)", came, "Mend the arrays.")
     sizes = [int(length) for length in lengths]
@@ -84,6 +102,8 @@ def _cut(source: Source, arrays: dict[str, NDArray[Any]], options: Options) -> t
         raise source.error(None, "lengths of at least 1 that add up to the rows of values", came, "Mend the arrays.")
     ends = np.cumsum(sizes)
     stored = str(arrays["kind"]) if "kind" in arrays and arrays["kind"].ndim == 0 else None
+    if stored not in (None, *KINDS):
+        raise source.error(None, f"a kind of {', '.join(KINDS)}", quoted(stored), "Write the file again.")
     kind = options.kind or stored
     if stored in STRINGS and values.dtype == np.uint32 and values.ndim == 1:
         try:

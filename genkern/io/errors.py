@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 SHOWN = 60  # characters of a file that an error quotes
+LONGEST = 500  # characters of a list in an error, such as the columns of a table
+_nested = reprlib.Repr()
+_nested.maxlevel, _nested.maxlist, _nested.maxstring = 3, SHOWN, SHOWN
 
 
 class ReadError(ValueError):
@@ -31,6 +35,7 @@ class ReadError(ValueError):
     """
 
     def __init__(self, file: str, line: int | None, expected: str, came: str, remedy: str) -> None:
+        expected, came = (text if len(text) <= LONGEST else text[:LONGEST] + "..." for text in (expected, came))
         super().__init__(file, line, expected, came, remedy)
         self.file, self.line, self.expected, self.came, self.remedy = file, line, expected, came, remedy
 
@@ -41,7 +46,8 @@ class ReadError(ValueError):
 
 def quoted(text: Any) -> str:
     """Return a piece of a file as an error shows it."""
-    shown = text if isinstance(text, str) else str(text)
+    nested = isinstance(text, list | tuple | dict)  # of any depth
+    shown = _nested.repr(text) if nested else str(text)
     return repr(shown if len(shown) <= SHOWN else shown[:SHOWN] + "...")
 
 

@@ -60,15 +60,17 @@ def fasta_records(source: Source) -> Iterator[Records]:
 
 def _first_header(source: Source, block: str, line: int) -> tuple[int, str]:
     """Return the line of the first header and the text from there on; only empty lines and comments stand before it."""
-    while block and not block.startswith(">"):
-        first, _, block = block.partition("\n")
+    at = 0
+    while at < len(block) and block[at] != ">":
+        end = block.index("\n", at)
+        first, at = block[at:end], end + 1
         if first.startswith(";"):
             source.notes.add("comment lines, left out", 1, f"{source.name}, line {line}")
         elif first.strip():
             remedy = "Write a header before each sequence, or name the format by format=."
             raise source.error(line, "a header that begins with '>'", quoted(first), remedy)
         line += 1
-    return line, block
+    return line, block[at:]
 
 
 def _fasta_chunk(source: Source, text: str, line: int) -> Records:
@@ -83,11 +85,11 @@ def _fasta_chunk(source: Source, text: str, line: int) -> Records:
     headers, bodies = [part[0] for part in split], [part[2] for part in split]
     sizes = [piece.count("\n") + 1 for piece in pieces]
     found = Records(source, headers, bodies, sizes, line)
-    if ";" in text and "\n;" in text:
-        for k, body in enumerate(bodies):
-            kept = [row for row in body.split("\n") if not row.startswith(";")]
-            source.notes.add("comment lines, left out", body.count("\n") + 1 - len(kept), found.place(k))
-            bodies[k] = "\n".join(kept)
+    if "\n;" in text:
+        commented = [k for k, body in enumerate(bodies) if body.startswith(";") or "\n;" in body]
+        source.notes.add("comment lines, left out", text.count("\n;"), found.place(commented[0]))
+        for k in commented:
+            bodies[k] = "\n".join(row for row in bodies[k].split("\n") if not row.startswith(";"))
     found.bodies = [body.replace("\n", "") for body in bodies]
     return found
 
@@ -111,9 +113,10 @@ def fastq_records(source: Source) -> Iterator[Records]:
 
 def _fastq_chunk(source: Source, rows: list[str], line: int) -> Records:
     """Return the records of four lines each, checked."""
-    heads, letters, marks, qualities = rows[0::4], rows[1::4], rows[2::4], rows[3::4]
-    while heads and not (heads[-1] or letters[-1] or marks[-1] or qualities[-1]):  # empty lines at the end
-        heads, letters, marks, qualities = heads[:-1], letters[:-1], marks[:-1], qualities[:-1]
+    size = len(rows)
+    while size and not any(rows[size - 4 : size]):  # empty lines at the end
+        size -= 4
+    heads, letters, marks, qualities = (rows[k:size:4] for k in range(4))
     same = list(map(len, letters)) == list(map(len, qualities))
     if not (same and all(h[:1] == "@" for h in heads) and all(m[:1] == "+" for m in marks)):
         remedy = "Each record is '@name', letters, '+' and as many qualities, of one line each."
@@ -137,7 +140,7 @@ def stockholm_records(source: Source) -> Iterator[Records]:
     rows: dict[str, list[str]] = {}
     at: dict[str, int] = {}
     about: dict[str, str] = {}
-    of_row: dict[str, str] = {}
+    of_row: dict[str, list[str]] = {}
     opened = 0
     for number, line in source.lines():
         text = line.strip()
@@ -151,13 +154,13 @@ def stockholm_records(source: Source) -> Iterator[Records]:
             if len(words) == 3 and words[0] == "#=GF" and words[1] in ("ID", "AC"):
                 about[words[1]] = words[2].split()[0]
             elif len(words) == 3 and words[0] == "#=GS" and len(said := words[2].split(None, 1)) == 2:
-                of_row[words[1]] = of_row.get(words[1], "") + (" " if said[0] == "DE" else f" {said[0]}=") + said[1]
+                of_row.setdefault(words[1], []).append(said[1] if said[0] == "DE" else "=".join(said))
         elif not opened:
             remedy = "Name the format by format= if it is another one."
             raise source.error(number, "the line '# STOCKHOLM 1.0'", quoted(line), remedy)
         elif text == "//":
             extra = "".join(f" {key}={value}" for key, value in about.items())
-            headers = [name + extra + of_row.get(name, "") for name in rows]
+            headers = [" ".join([name + extra, *of_row.get(name, ())]) for name in rows]
             yield from _alignment(source, rows, at, headers, opened)
             rows, at, about, of_row, opened = {}, {}, {}, {}, 0
         else:

@@ -8,15 +8,22 @@ import gzip
 import io
 import lzma
 import os
-from collections.abc import Callable, Iterator
+import stat
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from genkern.io.errors import Notes, ReadError
 from genkern.progress import reach
 
 BLOCK = 1 << 20
+FREE = 1 << 24  # bytes that every file may expand to
+EXPANSION = 100.0  # how many times its size a file may expand to, beyond these
+ZSTD_BLOCK = 1 << 11  # bytes decoded in one call, which become 64 MB at most: four bytes are a block of 128 kB at most
 BINARY = 0.25  # share of NUL characters from which a block is no text
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 SUFFIXES = {".gz": "gzip", ".bgz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
@@ -45,11 +52,28 @@ class Source:
         Where byte order marks, ends of lines and such are noted.
     encoding : str, optional
         Of text; by default UTF-8, or what a byte order mark says.
+    max_expansion : float, optional
+        How many times its size it may expand to, beyond 16 MB.
     """
 
-    def __init__(self, path: Any, notes: Notes, encoding: str | None = None) -> None:
+    def __init__(
+        self, path: Any, notes: Notes, encoding: str | None = None, max_expansion: float | None = None
+    ) -> None:
         self.path, self.name, self.notes, self.encoding = Path(path), str(path), notes, encoding
+        self.size = self._size()
+        self.room = max(FREE, (max_expansion or EXPANSION) * self.size)
         self.compression = self._compression()
+        self._labels = (0, 0)  # how many there are, and the characters of the longest
+
+    def _size(self) -> int:
+        """Return the size of the file; a pipe or a device, which may never end, is refused."""
+        try:
+            status = os.stat(self.path)
+        except OSError as error:
+            raise self._unopened(error) from None
+        if not stat.S_ISREG(status.st_mode):
+            raise self.error(None, "a file", "a pipe or a device", "Write its content to a file first.")
+        return status.st_size
 
     def _compression(self) -> str:
         with self._open() as file:
@@ -66,8 +90,26 @@ class Source:
         try:
             return open(self.path, "rb")
         except OSError as error:
-            came = error.strerror or str(error)
-            raise self.error(None, "a file that can be opened", came, "Look at its path and permissions.") from None
+            raise self._unopened(error) from None
+
+    def _unopened(self, error: OSError) -> ReadError:
+        came = error.strerror or str(error)
+        return self.error(None, "a file that can be opened", came, "Look at its path and permissions.")
+
+    def allow(self, size: float) -> None:
+        """Refuse content that takes more bytes of memory than the file may expand to."""
+        if size > self.room:
+            expected = f"content of at most {self.room / 1e6:,.0f} MB for a file of {self.size / 1e6:,.3g} MB"
+            remedy = "If you trust the file, allow more times its size by max_expansion=, such as max_expansion=10000."
+            raise self.error(None, expected, f"{size / 1e6:,.0f} MB or more", remedy)
+
+    def labels(self, cells: Sequence[Any]) -> NDArray[Any]:
+        """Return labels as an array, in which each string takes the room of the longest of the file."""
+        count, longest = self._labels
+        longest = max([longest, *(len(cell) for cell in cells if isinstance(cell, str))])
+        self._labels = (count + len(cells), longest)
+        self.allow(4.0 * (count + len(cells)) * longest)
+        return np.array(cells)
 
     def quiet(self) -> Source:
         """Return the same file for another pass, of which nothing is noted."""
@@ -87,7 +129,7 @@ class Source:
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the decompressed bytes."""
-        size = max(self.path.stat().st_size, 1)
+        size, expanded = max(self.size, 1), 0
         with self._open() as raw:
             if self.compression == "zstd":
                 pieces = _zstd_pieces(raw)
@@ -110,6 +152,8 @@ class Source:
                     raise self.error(None, f"whole {self.compression} data", came, remedy) from None
                 if block is None:
                     return
+                expanded += len(block)
+                self.allow(expanded)
                 reach(raw.tell() / size)
                 yield block
 
@@ -208,7 +252,7 @@ def _zstd_pieces(raw: Any) -> Iterator[bytes]:
     except ImportError:
         raise needed("zstandard", "bio", "Reading .zst files") from None
     decoder, begun = zstandard.ZstdDecompressor().decompressobj(), False
-    for data in iter(lambda: raw.read(BLOCK // 8), b""):
+    for data in iter(lambda: raw.read(ZSTD_BLOCK), b""):
         while data:
             yield decoder.decompress(data)
             begun, data = not decoder.eof, decoder.unused_data

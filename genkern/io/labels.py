@@ -39,7 +39,7 @@ class Headers:
                 expected = f"a {self.name}, found by {self.pattern.pattern!r}, {everywhere}"
                 remedy = f"Mend the header, change {self.name}=, or read without by {self.name}=False."
                 raise records.source.error(records.line(k), expected, quoted(records.headers[k]), remedy)
-        return np.array(found) if self.present else None
+        return records.source.labels(found) if self.present else None
 
 
 def _plain_keys(headers: list[str]) -> list[Any] | None:

@@ -46,7 +46,7 @@ def _checked_labels(table: Table, column: str, role: str) -> NDArray[Any]:
                 raise table.error(row, f"{role}s of one type", came, "Write all as text, or all as numbers.", column)
     elif cells.dtype.kind == "f" and np.isnan(cells).any():
         raise table.error(int(np.argmax(np.isnan(cells))), f"a {role}", "NaN", f"Fill it, or {role}=False.", column)
-    return np.array(cells)
+    return table.source.labels(cells)
 
 
 def _ids(table: Table, column: str | None) -> list[str] | None:

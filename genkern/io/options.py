@@ -34,6 +34,7 @@ class Options:
     header: bool | None = None
     delimiter: str | None = None
     encoding: str | None = None
+    max_expansion: float | None = None
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Options:
@@ -49,11 +50,14 @@ class Options:
         for name, choices in (("kind", KINDS), ("layout", LAYOUTS), ("gaps", ("keep", "remove"))):
             if given.get(name) is not None:
                 check_option(given[name], choices, name, "read")
+        limit = given.get("max_expansion")
+        if limit is not None and not (isinstance(limit, int | float) and not isinstance(limit, bool) and limit >= 1):
+            raise ValueError(f"read: 'max_expansion' must be a number of at least 1. Got {limit!r}.")
         return cls(**given)
 
     def refuse(self, known: Iterable[str], what: str) -> None:
         """Raise for an option that says something which this format cannot obey."""
-        always = {"format", "kind", "label", *known}
+        always = {"format", "kind", "label", "max_expansion", *known}
         for field in fields(self):
             value = getattr(self, field.name)
             if value is not None and field.name not in always and not (field.name == "group" and value is False):

@@ -68,6 +68,7 @@ def read(
     header: bool | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
+    max_expansion: float | None = None,
 ) -> Dataset:
     r"""Read a file, or several, as one set of objects; says in ``meta`` and ``summary()`` what was seen.
 
@@ -107,6 +108,9 @@ def read(
         False: a table without names of columns, which are then 1, 2, ...
     delimiter, encoding : str, optional
         Of text; by default what the first line and a byte order mark show, or else UTF-8.
+    max_expansion : float, default=100
+        How many times its size a compressed file, and what is made of any file, may take in memory, beyond 16 MB. Small
+        files that expand to many GB are mostly made to do harm.
 
     Returns
     -------
@@ -289,7 +293,7 @@ def _parts(item: Any, options: Options, notes: Notes, batch: int | None) -> Iter
             raise ReadError(str(item), None, f"a {options.format} file", "a folder", "Give the path of a file.")
         notes.facts["format"] = "folder"
         return read_folder(path, options, notes, batch)
-    source = Source(path, notes, options.encoding)
+    source = Source(path, notes, options.encoding, options.max_expansion)
     notes.facts["format"] = form = options.format or detect_format(source)
     notes.facts["compression"] = source.compression
     if form in ("fasta", "fastq", "stockholm"):
@@ -316,6 +320,8 @@ def _quiet(source: Source) -> Source:
 
 def _memory_parts(value: Any, options: Options, notes: Notes, batch: int | None) -> Iterator[Dataset]:
     """Return the objects of a table or array in memory."""
+    if options.max_expansion is not None:
+        raise ValueError("read: max_expansion= says nothing about what is in memory already; leave it out.")
     library = type(value).__module__.partition(".")[0]
     notes.facts["format"] = library
     if isinstance(value, np.ndarray):

@@ -13,7 +13,7 @@ from genkern.io.errors import Notes, ReadError, quoted
 from genkern.io.files import Source
 from genkern.io.objects import cell_objects, long_objects, text_objects, wide_objects
 from genkern.io.options import STRINGS, Options
-from genkern.io.tables import Table, read_tables
+from genkern.io.tables import MOST_DIGITS, Table, read_tables
 from genkern.io.texts import TextSurvey
 from genkern.progress import FIRST_LOOK, expecting, portion
 
@@ -102,6 +102,8 @@ def make_plan(tables: Iterator[Table], options: Options) -> Plan:
     texts, repeated = TextSurvey(), _Repeats()
     choose = None
     for table in _with(first, tables):
+        if roles["id"] is not None:
+            _refuse_lists(table, roles["id"])
         if choose is None:
             choose = _shape(table, roles, free, options)
         if choose[0] == "text":
@@ -154,7 +156,7 @@ def _roles(table: Table, options: Options) -> dict[str, str | None]:
             continue
         taken = set(roles.values()) | set(options.channels or ())
         found = [name for name in table.columns if name.lower() in usual and name not in taken]
-        if role == "split" and found and not set(map(str, table.columns[found[0]])) <= {"train", "test"}:
+        if role == "split" and found and not all(map(_is_split, table.columns[found[0]])):
             found = []
         if role in ("text", "time") and (options.channels is not None or options.text or options.time):
             found = [] if role == "text" or options.text else found
@@ -165,6 +167,10 @@ def _roles(table: Table, options: Options) -> dict[str, str | None]:
     for name in options.channels or ():
         _check_column(table, name, "channels")
     return roles
+
+
+def _is_split(cell: Any) -> bool:
+    return not isinstance(cell, list | dict) and str(cell) in ("train", "test")
 
 
 def _check_column(table: Table, name: Any, option: str) -> None:
@@ -231,7 +237,7 @@ def _numbered(names: list[str]) -> bool:
     """Say whether columns are called 1, 2, 3, ... or t0, t1, t2, ..., so that they are steps of one sequence."""
     stems = [name.rstrip("0123456789") for name in names]
     digits = [name[len(stem) :] for name, stem in zip(names, stems)]
-    if len(names) < 2 or len(set(stems)) > 1 or not all(digits):
+    if len(names) < 2 or len(set(stems)) > 1 or not all(0 < len(text) < MOST_DIGITS for text in digits):
         return False
     numbers = [int(text) for text in digits]
     return numbers == list(range(numbers[0], numbers[0] + len(numbers)))
@@ -287,6 +293,13 @@ def _whole_objects(tables: Iterator[Table], id: str) -> Iterator[Table]:
             yield _new_objects(table.rows(0, cut), id, seen)
     if rest is not None:
         yield _new_objects(rest, id, seen)
+
+
+def _refuse_lists(table: Table, column: str) -> None:
+    """Refuse lists in a column of identifiers."""
+    for row, cell in enumerate(table.columns[column]):
+        if isinstance(cell, list | dict):
+            raise table.error(row, "an identifier", quoted(cell), "Name another column by id=, or id=False.", column)
 
 
 def _new_objects(table: Table, id: str, seen: set[Any]) -> Table:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterator
-from importlib.util import find_spec
-from io import BytesIO
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from genkern.io.columns import frame_of
 from genkern.io.errors import Notes, ReadError, quoted
 from genkern.io.files import Source, needed
 from genkern.io.options import Options
 
 DELIMITERS = {",": "','", ";": "';'", "\t": "'\\t'", "|": "'|'"}
-BACKENDS = ("pyarrow", "polars", "pandas")
+MOST_DIGITS = 19  # of the number of a row or column
 
 
 class Memory(NamedTuple):
@@ -29,6 +30,10 @@ class Memory(NamedTuple):
     def error(self, line: int | None, expected: str, came: str, remedy: str) -> ReadError:
         """Return an error about this table."""
         return ReadError(self.name, line, expected, came, remedy)
+
+    def labels(self, cells: Sequence[Any]) -> NDArray[Any]:
+        """Return labels as an array."""
+        return np.array(cells)
 
 
 class Table(NamedTuple):
@@ -75,7 +80,7 @@ def read_tables(source: Source, options: Options, batch: int | None) -> Iterator
         return _csv(source, options, batch)
     if form == "jsonl":
         return _json(source, batch)
-    return _slices(_frame_of_file(source, form), source, batch)
+    return _slices(frame_of(source, form), source, batch)
 
 
 def frame_tables(frame: Any, notes: Notes, batch: int | None) -> Iterator[Table]:
@@ -132,7 +137,7 @@ def _without_count(table: Table, first: bool) -> Table:
     if "" not in table.columns:
         return table
     cells = table.columns[""]
-    start = int(cells[0]) if cells[0].isdecimal() else -1
+    start = int(cells[0]) if cells[0].isdecimal() and len(cells[0]) < MOST_DIGITS else -1
     if start < 0 or (first and start > 1) or cells != [str(k) for k in range(start, start + len(cells))]:
         raise table.source.error(1, "a name for each column", "none for the first", "Mend the header.")
     if first:
@@ -163,7 +168,8 @@ def _names(source: Source, row: list[str], line: int, options: Options) -> list[
         remedy = "header=False: the columns are then called 1, 2, ...; header=True: these are their names."
         raise source.error(line, "a header with names of columns", f"numbers alone, {quoted(','.join(names))}", remedy)
     if "" in names[1:] or len(set(names)) < len(names):
-        doubled = next(name for k, name in enumerate(names) if (not name and k) or name in names[:k])
+        counts = Counter(names)
+        doubled = next(name for k, name in enumerate(names) if (not name and k) or counts[name] > 1)
         raise source.error(line, "a different name for each column", quoted(doubled), "Mend the header.")
     return names
 
@@ -180,19 +186,18 @@ def _json(source: Source, batch: int | None) -> Iterator[Table]:
     """Yield the rows of a file that has one JSON object in each line."""
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
-    names: list[str] = []
+    names: dict[str, None] = {}
     yielded = False
     for number, line in source.lines():
         if not line.strip():
             continue
         row = _json_row(source, number, line)
-        names = names or list(row)
         if not yielded:
-            names += [name for name in row if name not in names]
-        extra = [name for name in row if name not in names]
-        if extra:
+            names |= dict.fromkeys(row)
+        elif not row.keys() <= names.keys():
+            extra = next(name for name in row if name not in names)
             raise source.error(
-                number, f"the keys {', '.join(names)}", f"the new key {extra[0]!r}", "Use read, not stream."
+                number, f"the keys {', '.join(names)}", f"the new key {extra!r}", "Use read, not stream."
             )
         rows.append(row)
         lines.append(number)
@@ -205,8 +210,10 @@ def _json(source: Source, batch: int | None) -> Iterator[Table]:
         raise source.error(None, "a JSON object in each line", "none", "The file is empty; look at how it was made.")
 
 
-def _table_of(source: Source, names: list[str], rows: list[dict[str, Any]], lines: list[int]) -> Table:
+def _table_of(source: Source, names: Iterable[str], rows: list[dict[str, Any]], lines: list[int]) -> Table:
     """Return rows by key as a table; keys that a row lacks are missing."""
+    names = list(names)
+    source.allow(8.0 * len(rows) * len(names))
     short = [k for k, row in enumerate(rows) if len(row) < len(names)]
     if short:
         source.notes.add("rows without some keys, missing there", len(short), f"{source.name}, line {lines[short[0]]}")
@@ -230,30 +237,6 @@ def _json_row(source: Source, number: int, line: str) -> dict[str, Any]:
     if not isinstance(row, dict) or not row:
         raise source.error(number, "a JSON object", quoted(line), "Write one object per line, {...}.")
     return row
-
-
-def _frame_of_file(source: Source, form: str) -> Any:
-    """Return a Parquet or Arrow file as a frame of the first backend that is installed."""
-    backend = next((name for name in BACKENDS if find_spec(name)), None)
-    if backend is None:
-        raise needed("pyarrow, polars or pandas", "tables", f"Reading {form} files")
-    file = BytesIO(source.whole())
-    try:
-        if backend == "pyarrow":
-            import pyarrow.feather
-            import pyarrow.parquet
-
-            return pyarrow.parquet.read_table(file) if form == "parquet" else pyarrow.feather.read_table(file)
-        if backend == "polars":
-            import polars
-
-            return polars.read_parquet(file) if form == "parquet" else polars.read_ipc(file)
-        import pandas
-
-        return pandas.read_parquet(file) if form == "parquet" else pandas.read_feather(file)
-    except Exception as error:  # of many types, by library
-        came = f"damaged or other data ({type(error).__name__}: {quoted(error)})"
-        raise source.error(None, f"a {form} file", came, "Make or download it again.") from None
 
 
 def _slices(frame: Any, source: Source | Memory, batch: int | None) -> Iterator[Table]:

@@ -132,7 +132,7 @@ def read_folder(folder: Path, options: Options, notes: Notes, batch: int | None)
     for start in each(range(0, len(files), step)):
         X, y, ids = [], [], []
         for path in each(files[start : start + step]):
-            text = "".join(Source(path, notes, options.encoding).line_blocks())
+            text = "".join(Source(path, notes, options.encoding, options.max_expansion).line_blocks())
             if not text.strip():
                 notes.add("empty records, left out", 1, str(path))
                 continue
