@@ -21,8 +21,8 @@ import genkern
 from genkern.cli.main import COMMANDS, main
 from genkern.cli.options import KERNELS, KINDS, READING
 from genkern.datasets import load_japanese_vowels, load_splice_junctions
-from genkern.papers.report import Report, Table
-from genkern.papers.study import Study
+from genkern.papers.shared.report import Report, Table
+from genkern.papers.shared.study import Study
 
 CODE = "import sys; from genkern.cli.main import main; sys.exit(main())"
 INSTALLED = Path(sys.executable).with_name("genkern")

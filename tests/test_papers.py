@@ -10,11 +10,15 @@ import matplotlib
 import matplotlib.figure
 import numpy as np
 import pytest
+from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
 
-from genkern.papers.columns import grid_errors, joined, spell_setting, two_columns
-from genkern.papers.report import Report, Table, percent
-from genkern.papers.study import Study
+from genkern.papers.shared.choices import spell_setting
+from genkern.papers.shared.grids import chosen_of, grid_errors, joined, machine_grid_errors
+from genkern.papers.shared.machines import machines
+from genkern.papers.shared.report import Report, Table, percent
+from genkern.papers.shared.study import Study
 
 matplotlib.use("Agg")
 
@@ -82,10 +86,12 @@ def test_settings_chosen_in_two_ways() -> None:
             for f in range(3)
         ]
     )  # fmt: skip
-    found = two_columns(grid, parts)
+    found = chosen_of(grid, parts)
     best = by_hand.mean(axis=0).argmin()
     np.testing.assert_allclose(found.best, by_hand[:, best], atol=1e-12)
-    np.testing.assert_allclose(found.nested, [row[part["chosen"]] for row, part in zip(by_hand, parts)], atol=1e-12)
+    np.testing.assert_allclose(
+        found.nested, [row[np.argmin(part["inner"])] for row, part in zip(by_hand, parts)], atol=1e-12
+    )
     assert spell_setting({"svm__" + key: value for key, value in found.setting.items()}) == (
         f"n_neighbors = {grid['n_neighbors'][best]}"
     )
@@ -100,9 +106,27 @@ def test_grids_are_joined_by_inner_errors() -> None:
     pieces = [grid_errors(KNeighborsClassifier(), {"n_neighbors": ks}, known, fresh) for ks in ([1, 3], [5, 9, 15])]
     together = grid_errors(KNeighborsClassifier(), {"n_neighbors": [1, 3, 5, 9, 15]}, known, fresh)
     assert joined(pieces) == together
-    assert together["chosen"] == int(np.argmin(together["inner"]))
     assert 0.0 < together["inner"][0] < 0.5
     assert len(set(together["inner"])) > 2  # something to choose
+
+
+def test_machines_over_C() -> None:
+    rng = np.random.default_rng(2)
+    for separable in (True, False):
+        X, y = rng.normal(size=(60, 40 if separable else 2)), rng.integers(0, 3, 60)
+        K, Cs, inner = X @ X.T, [0.01, 0.1, 1.0, 10.0, 100.0], StratifiedKFold(4)
+        known, fresh = (K[:45, :45], y[:45]), (K[45:, :45], y[45:])
+        found = machines(*known, Cs)
+        for C, machine in zip(Cs, found):
+            alone = SVC(C=C, kernel="precomputed").fit(*known)
+            np.testing.assert_allclose(machine.dual_coef_, alone.dual_coef_, rtol=1e-12)
+            np.testing.assert_array_equal(machine.support_, alone.support_)
+        assert (found[-1] is found[-2]) == separable  # no weight is at its bound
+        assert len({id(machine) for machine in found}) >= 3
+        plain = grid_errors(SVC(kernel="precomputed"), {"C": Cs}, known, fresh, inner)
+        quick = machine_grid_errors(known, fresh, Cs, inner)
+        for key in ("errors", "inner"):
+            np.testing.assert_allclose(quick[key], plain[key], atol=1e-12)
 
 
 def test_pages(tmp_path: Path) -> None:

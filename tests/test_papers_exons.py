@@ -13,8 +13,8 @@ import pytest
 from genkern import FitEach, Store
 from genkern.papers import run
 from genkern.papers.exons_introns import RULES, _Ends, kernel_matrix
-from genkern.papers.held_out import divide
 from genkern.papers.mean_map_sets import Place, Problem, problem
+from genkern.papers.shared.held_out import divide
 
 DATA = Path(os.environ.get("GENKERN_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
 needs_data = pytest.mark.skipif(

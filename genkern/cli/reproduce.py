@@ -48,8 +48,8 @@ def reproduce_command(
         answer(chosen, table(chosen.items(), ["experiment", "what it is"]), as_json)
         return
     from genkern.papers import run
-    from genkern.papers.report import contents
-    from genkern.papers.study import MissingDataError
+    from genkern.papers.shared.report import contents
+    from genkern.papers.shared.study import MissingDataError
 
     output.mkdir(parents=True, exist_ok=True)
     reports, missing = [], []

@@ -49,7 +49,7 @@ def run(
     verbose : bool, default=False
         Whether progress is reported.
     """
-    from genkern.papers.study import Study
+    from genkern.papers.shared.study import Study
 
     module = importlib.import_module(f"genkern.papers.{name}")
     return module.report(Study(name, quick, data, out, n_jobs, verbose))

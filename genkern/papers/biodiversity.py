@@ -11,9 +11,9 @@ from scipy.stats import kruskal
 from sklearn.decomposition import KernelPCA
 
 from genkern.evaluation import two_sample_test
-from genkern.papers.report import Report, Table
+from genkern.papers.shared.report import Report, Table
+from genkern.papers.shared.study import Study
 from genkern.papers.species import VARIABLES, Matrix, Region, coarse, matrices, purity_test, region_of
-from genkern.papers.study import Study
 from genkern.plots import kernel_pca_map
 
 PROTOCOL = """\

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold, train_test_split
-from sklearn.svm import SVC
 
 from genkern import (
     RBF,
@@ -21,11 +20,11 @@ from genkern import (
     Spectrum,
     Store,
 )
-from genkern.papers.columns import grid_errors
 from genkern.papers.exons_introns_page import page
 from genkern.papers.mean_map_sets import Place, Problem, problem
-from genkern.papers.report import Report
-from genkern.papers.study import Study
+from genkern.papers.shared.grids import grid_errors, machine_grid_errors
+from genkern.papers.shared.report import Report
+from genkern.papers.shared.study import Study
 from genkern.recipes import symbols
 
 MAIN, CUT = ("DNA", "interior"), ("whole", "without ends")  # as mean_map_sets names them
@@ -76,7 +75,7 @@ def _part(place: Place, name: str, store: Store) -> list[dict[str, Any]]:
         else:
             parts = (matrix[np.ix_(train, train)], y[train]), (matrix[np.ix_(test, train)], y[test])
             folds = StratifiedKFold(INNER, shuffle=True, random_state=index)
-            found.append(grid_errors(SVC(kernel="precomputed"), {"C": list(Cs)}, *parts, folds))
+            found.append(machine_grid_errors(*parts, Cs, folds))
     return found
 
 

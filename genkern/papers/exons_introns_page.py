@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from genkern.evaluation import t_test, wilcoxon_test
-from genkern.papers.columns import Columns, joined, spell_setting, two_columns
-from genkern.papers.report import Report, Table, percent
-from genkern.papers.study import Study
+from genkern.papers.shared.choices import Choice, spell_setting
+from genkern.papers.shared.grids import chosen_of, joined
+from genkern.papers.shared.report import Report, Table, percent
+from genkern.papers.shared.study import Study
 from genkern.plots.style import COLOURS
 
 PROTOCOL = """\
@@ -80,20 +81,20 @@ def page(study: Study, found: Found, Cs: Sequence[float]) -> Report:
     return Report(study.name, title, source, PROTOCOL, tables, FINDINGS, figures, study.quick)
 
 
-def _columns(parts: Mapping[str, Sequence[Mapping[str, Any]]], Cs: Sequence[float]) -> dict[str, Columns]:
+def _columns(parts: Mapping[str, Sequence[Mapping[str, Any]]], Cs: Sequence[float]) -> dict[str, Choice]:
     """Return both columns of every method, and of the HMM kernel over all T."""
     found = {}
     kernels = [name for name in parts if name.startswith("HMM kernel, T")]
     if kernels:
         together = [joined(draw) for draw in zip(*(parts[name] for name in kernels), strict=True)]
         grid = [{"T": [int(name.rpartition(" ")[2])], "C": list(Cs)} for name in kernels]
-        found[ALL] = two_columns(grid, together)
+        found[ALL] = chosen_of(grid, together)
     for name, draws in parts.items():
-        found[name] = two_columns({"C": list(Cs)} if len(draws[0]["errors"]) > 1 else {}, draws)
+        found[name] = chosen_of({"C": list(Cs)} if len(draws[0]["errors"]) > 1 else {}, draws)
     return found
 
 
-def _errors_table(columns: Mapping[str, Mapping[str, Columns]]) -> Table:
+def _errors_table(columns: Mapping[str, Mapping[str, Choice]]) -> Table:
     rows = []
     for name in dict.fromkeys(name for methods in columns.values() for name in methods):
         cells: list[Any] = []
@@ -116,7 +117,7 @@ def _errors_table(columns: Mapping[str, Mapping[str, Columns]]) -> Table:
     )
 
 
-def _tests_table(columns: Mapping[str, Mapping[str, Columns]]) -> Table:
+def _tests_table(columns: Mapping[str, Mapping[str, Choice]]) -> Table:
     rows = []
     for name in dict.fromkeys(name for methods in columns.values() for name in methods):
         if name.startswith("HMM kernel, "):
@@ -137,7 +138,7 @@ def _tests_table(columns: Mapping[str, Mapping[str, Columns]]) -> Table:
     return Table(caption, ["against", *columns], rows)
 
 
-def _cuts_table(every: Mapping[str, Mapping[str, Columns]]) -> Table:
+def _cuts_table(every: Mapping[str, Mapping[str, Choice]]) -> Table:
     rows = [
         [name, *(percent(every[which][name].nested) if name in every[which] else "" for which in CUTS)]
         for name in every["whole"]

@@ -14,8 +14,8 @@ from sklearn.metrics import roc_auc_score
 from genkern import read, recipes, roc50_score
 from genkern.papers import homology_page as page
 from genkern.papers.homology_kernels import VARIANTS, Models, lengths_of, machine, machine_scores
-from genkern.papers.report import Report
-from genkern.papers.study import Study
+from genkern.papers.shared.report import Report
+from genkern.papers.shared.study import Study
 
 CHOSEN_ON = (3, 8, 14, 16, 23, 30, 34, 50)  # of eight superfamilies: settings are compared in their training parts
 WHOLE = (13, 22, 27)  # with few training sequences: the whole recipe is fitted to these

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from genkern.evaluation import wilcoxon_test
 from genkern.papers.homology_kernels import VARIANTS
-from genkern.papers.report import Table
+from genkern.papers.shared.report import Table
 from genkern.plots.style import COLOURS
 
 PROTOCOL = """\

@@ -10,8 +10,8 @@ from sklearn.svm import SVC
 
 from genkern import FisherScore, Gram, HMMEstimator, PlugInClassifier, Polynomial, evaluate, recipes
 from genkern.datasets import Dataset, load_japanese_vowels, load_splice_junctions
-from genkern.papers.report import Report, Table, percent
-from genkern.papers.study import Study
+from genkern.papers.shared.report import Report, Table, percent
+from genkern.papers.shared.study import Study
 
 PROTOCOL = (
     "Splice junctions (3186 aligned windows) and Japanese vowels (640 series), stratified 5-fold cross-validation. "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from genkern.papers.held_out import choose
 from genkern.papers.mean_map_sets import (
     STARTS,
     Place,
@@ -18,8 +17,9 @@ from genkern.papers.mean_map_sets import (
     problem,
     scaled,
 )
-from genkern.papers.report import Report, Table, percent
-from genkern.papers.study import Study
+from genkern.papers.shared.held_out import choose_held_out
+from genkern.papers.shared.report import Report, Table, percent
+from genkern.papers.shared.study import Study
 
 PROTOCOL = """\
 The set, folds and grids of C are those of `genkern reproduce mean_map_table`, whose table asks two questions: why do
@@ -89,7 +89,7 @@ def cuts_table(study: Study, file: str, store: Any) -> Table:
     for cut, place in places.items():
         for name, tasks in _methods(place, store).items():
             parts = study.map(call, {f"{cut}: {name}, {key}": task for key, task in tasks.items()})
-            rows.setdefault(name, []).append(percent(choose(gathered(parts, parts), divisions[cut]).nested))
+            rows.setdefault(name, []).append(percent(choose_held_out(gathered(parts, parts), divisions[cut]).nested))
     return Table(TITLE, ["method", *CUTS], [[name, *cells] for name, cells in rows.items()])
 
 
@@ -126,7 +126,7 @@ def scales_table(study: Study, place: Place, store: Any) -> Table:
     rows = []
     for name in models:
         for one in parts[f"{place.name}: scales, {name}"]:
-            cells = [percent(choose([each], division).best) for each in _single(one)]
+            cells = [percent(choose_held_out([each], division).best) for each in _single(one)]
             rows.append([name, one["settings"][0]["of"], *cells])
     return Table(SCALES, ["method", "kernel", *(f"C = {C:g}" for C in grids(study.quick)["C"])], rows)
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern import Gaussian, MeanMap, ProbabilityProduct
-from genkern.papers.held_out import Choice, choose
 from genkern.papers.mean_map_sets import STARTS, Place, call, generative, latent, problem
-from genkern.papers.report import Report, Table, percent
-from genkern.papers.study import Study
+from genkern.papers.shared.held_out import HeldOut, choose_held_out
+from genkern.papers.shared.report import Report, Table, percent
+from genkern.papers.shared.study import Study
 
 PROTOCOL = """\
 **Figure 1.** The generative mean map kernel between p = N(0, 1) and N(Δ, 1), or N(0, 1 + Δ), divided by its value
@@ -123,7 +123,7 @@ def _convergence() -> Table:
     return Table("The largest difference between the mean map and the product kernel, shifts 0 to 6.", head, rows)
 
 
-def _errors(study: Study, place: Place, lams: tuple[float, ...]) -> dict[tuple[str, str, str], Choice]:
+def _errors(study: Study, place: Place, lams: tuple[float, ...]) -> dict[tuple[str, str, str], HeldOut]:
     """Return the errors of both kernels by name, start and lambda ("∞" at last)."""
     store = study.store("mean_map")
     settings: dict[str, dict[str, Any]] = {f"{lam:g}": {"lam": lam} for lam in lams} | {"∞": {"rho": 1.0}}
@@ -138,13 +138,13 @@ def _errors(study: Study, place: Place, lams: tuple[float, ...]) -> dict[tuple[s
     for start in STARTS:
         for i, lam in enumerate(settings):
             (one,) = parts[f"generative, start: {start}, lam = {lam}"]
-            found["generative", start, lam] = choose([one], division)
-            found["as printed", start, lam] = choose([one["raw"]], division)
-            found["latent", start, lam] = choose([parts[f"latent, start: {start}"][i]], division)
+            found["generative", start, lam] = choose_held_out([one], division)
+            found["as printed", start, lam] = choose_held_out([one["raw"]], division)
+            found["latent", start, lam] = choose_held_out([parts[f"latent, start: {start}"][i]], division)
     return found
 
 
-def _table(found: Mapping[tuple[str, str, str], Choice], kind: str) -> Table:
+def _table(found: Mapping[tuple[str, str, str], HeldOut], kind: str) -> Table:
     """Return the errors of a kernel over lambda, for both starts, in two columns each."""
     lams = dict.fromkeys(key[2] for key in found)
     choices = [[found[kind, start, lam] for start in STARTS] for lam in lams]
@@ -155,7 +155,7 @@ def _table(found: Mapping[tuple[str, str, str], Choice], kind: str) -> Table:
     return Table(f"Errors of the {CAPTIONS[kind]} in per cent, ± standard deviation over folds.", head, rows)
 
 
-def _over_lambda(found: Mapping[tuple[str, str, str], Choice]) -> Any:
+def _over_lambda(found: Mapping[tuple[str, str, str], HeldOut]) -> Any:
     from matplotlib.figure import Figure
 
     lams = list(dict.fromkeys(key[2] for key in found))

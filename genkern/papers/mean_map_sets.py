@@ -26,7 +26,7 @@ from genkern import (
     read,
 )
 from genkern.datasets import make_two_hmms
-from genkern.papers.held_out import Division, Matrix, divide, machine_errors
+from genkern.papers.shared.held_out import Division, Matrix, divide, machine_errors
 
 INF = float("inf")
 STARTS = {"ours": "random", "the paper's": "viterbi"}  # of EM, by the names that HMMEstimator has for them

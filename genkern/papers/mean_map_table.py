@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from genkern.evaluation import mcnemar_test
-from genkern.papers.columns import spell_setting
-from genkern.papers.held_out import Choice, choose
 from genkern.papers.mean_map_sets import (
     STARTS,
     Place,
@@ -21,8 +19,10 @@ from genkern.papers.mean_map_sets import (
     lengths,
     problem,
 )
-from genkern.papers.report import Report, Table, percent
-from genkern.papers.study import Study
+from genkern.papers.shared.choices import spell_setting
+from genkern.papers.shared.held_out import HeldOut, choose_held_out
+from genkern.papers.shared.report import Report, Table, percent
+from genkern.papers.shared.study import Study
 
 PROTOCOL = """\
 **Sets.** Synthetic: 500 binary sequences of length 100 of each of two hidden Markov models with three states. The
@@ -117,7 +117,7 @@ def _tables(study: Study, place: Place, store: Any) -> list[Table]:
                 keys[name, start] = list(tasks)
     division = problem(place).division
     column = 0 if place.name == "synthetic" else 1
-    found = {key: choose(gathered(parts, names), division) for key, names in keys.items()}
+    found = {key: choose_held_out(gathered(parts, names), division) for key, names in keys.items()}
     rows = [
         [name, start, PAPER[name][column], percent(one.best), percent(one.nested), spell_setting(one.setting)]
         for (name, start), one in found.items()
@@ -128,7 +128,7 @@ def _tables(study: Study, place: Place, store: Any) -> list[Table]:
         as_printed = [one["raw"] for one in gathered(parts, names) if "raw" in one]
         same = [one for one in gathered(parts, names) if "raw" in one]
         if as_printed:
-            raw.append([*key, *(percent(choose(some, division).nested) for some in (same, as_printed))])
+            raw.append([*key, *(percent(choose_held_out(some, division).nested) for some in (same, as_printed))])
     spread = "Errors in per cent, ± standard deviation over folds."
     return [
         Table(f"{place.name}. {spread}", head, rows),
@@ -147,7 +147,7 @@ TESTS = (
 )
 
 
-def _tests(found: dict[tuple[str, str], Choice]) -> list[list[Any]]:
+def _tests(found: dict[tuple[str, str], HeldOut]) -> list[list[Any]]:
     """Return tests of every method against the generative mean map."""
     rows = []
     for name in PAPER:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
-from sklearn.svm import SVC
 
 from genkern import (
     Dataset,
@@ -26,8 +25,9 @@ from genkern import (
 )
 from genkern.datasets import load_japanese_vowels
 from genkern.papers.nonlinear_maps_page import KERNELS, MAPS, Found, Setting, pictures, tables
-from genkern.papers.report import Report
-from genkern.papers.study import Study
+from genkern.papers.shared.grids import machine_grid_errors
+from genkern.papers.shared.report import Report
+from genkern.papers.shared.study import Study
 
 PROTOCOL = """\
 One hidden Markov model per class, fitted to the training part; features of all class models side by side; a support
@@ -133,7 +133,7 @@ def _fold(task: _Task, train: Any, test: Any, quick: bool) -> dict[str, Any]:
             _svm_errors(features, y, train, test, QUICK_CS if quick else CS)
             for features in _features(_embedding(kernel, task.estimator, store), X, known, y[train], _settings(quick))
         ]
-        found[kernel] = {"test": [e for e, _ in errors], "inner": [e for _, e in errors]}
+        found[kernel] = {"test": [one["errors"] for one in errors], "inner": [one["inner"] for one in errors]}
     return found
 
 
@@ -148,22 +148,14 @@ def _features(embedding: Any, X: Any, known: Any, classes: Any, settings: list[S
             yield sums if function is None else function.fit_transform(sums)
 
 
-def _svm_errors(features: Any, y: Any, train: Any, test: Any, costs: tuple[float, ...]) -> tuple[list[float], Any]:
+def _svm_errors(features: Any, y: Any, train: Any, test: Any, costs: tuple[float, ...]) -> dict[str, list[float]]:
     """Return the test errors for each C, and the mean errors in three folds of the training part, from one matrix."""
     centred = features - features[train].mean(axis=0)
     centred /= np.sqrt((centred[train] ** 2).sum(axis=1).mean())
     K = centred @ centred[train].T
-    inner = list(StratifiedKFold(3, shuffle=True, random_state=0).split(train, y[train]))
-
-    def error(C: float, fit: Any, held: Any) -> float:
-        svm = SVC(C=C, kernel="precomputed", max_iter=STEPS)
-        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            svm.fit(K[np.ix_(train[fit], fit)], y[train[fit]])
-        return 1.0 - float(svm.score(K[np.ix_(held, fit)], y[held]))
-
-    whole = np.arange(len(train))
-    tested = [error(C, whole, test) for C in costs]
-    return tested, [float(np.mean([error(C, fit, train[held]) for fit, held in inner])) for C in costs]
+    inner = StratifiedKFold(3, shuffle=True, random_state=0)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        return machine_grid_errors((K[train], y[train]), (K[test], y[test]), costs, inner, max_iter=STEPS)
 
 
 def _settings(quick: bool) -> list[Setting]:

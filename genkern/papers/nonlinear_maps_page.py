@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.evaluation import t_test, wilcoxon_test
-from genkern.papers.report import Table, percent
+from genkern.papers.shared.report import Table, percent
 
 KERNELS = ("state space", "marginalized")
 MAPS = ("power", "log", "logistic")

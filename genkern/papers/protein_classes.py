@@ -20,7 +20,6 @@ from genkern import (
     equal_error_rate,
     read,
 )
-from genkern.papers.error_plots import box_figure, versus_figure
 from genkern.papers.protein_tables import (
     choices_table,
     errors_table,
@@ -31,8 +30,9 @@ from genkern.papers.protein_tables import (
     variants_table,
 )
 from genkern.papers.protein_variants import Parts, errors, features, over_models, scaled, svm, variants
-from genkern.papers.report import Report
-from genkern.papers.study import Study
+from genkern.papers.shared.error_plots import box_figure, versus_figure
+from genkern.papers.shared.report import Report
+from genkern.papers.shared.study import Study
 
 PROTOCOL = """\
 Domains of the SCOPe classes a to d (the paper's 1 to 4) at 40 % identity, of which as many were drawn with seed 0 as

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from genkern.evaluation import t_test, wilcoxon_test
-from genkern.papers.report import Table, percent, starred
+from genkern.papers.shared.report import Table, percent, starred
 
 METHODS = ("P", "FK", "TOP")
 COLUMNS = {"paper": "as the paper", "nested": "nested"}

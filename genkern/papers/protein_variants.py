@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.svm import SVC
+from sklearn.model_selection import StratifiedKFold
 
 from genkern import ClassMixture, FisherScore, Standardize, TopScore, equal_error_rate
+from genkern.papers.shared.machines import machines
 
 TEMPERATURES = (3.0, 10.0, 100.0)
 
@@ -48,8 +48,7 @@ def svm(parts: Sequence[Any], known: Parts) -> dict[str, float]:
     labels = known.labels
     K, *others = (part @ parts[0].T for part in parts)
     best: tuple[float, dict[str, float]] = (np.inf, {})
-    for C in known.costs:
-        machine = SVC(C=C, kernel="precomputed", cache_size=50).fit(K, labels[0])
+    for C, machine in zip(known.costs, machines(K, labels[0], known.costs), strict=True):
         odds = [machine.decision_function(part) for part in others]
         rate = equal_error_rate(labels[1], odds[0]).rate
         if rate < best[0]:
@@ -127,10 +126,10 @@ def _svm_of_others(parts: Sequence[Any], known: Parts) -> float:
     """Return the equal error rate of a machine trained on the validation part, to which no model was fitted."""
     _, labels, test_labels = known.labels
     K, K_test = (part @ parts[1].T for part in parts[1:])
-    rates = []
-    for C in known.costs:
-        machine = SVC(C=C, kernel="precomputed")
-        odds = cross_val_predict(machine, K, labels, cv=StratifiedKFold(3), method="decision_function")
-        rates.append(equal_error_rate(labels, odds).rate)
-    machine = SVC(C=known.costs[int(np.argmin(rates))], kernel="precomputed").fit(K, labels)
+    odds = np.empty((len(known.costs), len(labels)))
+    for fit, held in StratifiedKFold(3).split(K, labels):
+        inside = machines(K[np.ix_(fit, fit)], labels[fit], known.costs)
+        odds[:, held] = [machine.decision_function(K[np.ix_(held, fit)]) for machine in inside]
+    rates = [equal_error_rate(labels, row).rate for row in odds]
+    (machine,) = machines(K, labels, [known.costs[int(np.argmin(rates))]])
     return float(equal_error_rate(test_labels, machine.decision_function(K_test)).rate)

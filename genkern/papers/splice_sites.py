@@ -22,8 +22,8 @@ from genkern import (
     roc_points,
 )
 from genkern.evaluation import compare_methods, mcnemar_test
-from genkern.papers.report import Report, Table, percent
-from genkern.papers.study import Study
+from genkern.papers.shared.report import Report, Table, percent
+from genkern.papers.shared.study import Study
 
 PROTOCOL = """\
 2029 true 5' splice sites of C. elegans and 7321 windows near, but not at, such sites; 25 letters each. Stratified

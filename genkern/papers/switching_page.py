@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from genkern.evaluation import mcnemar_test, t_test, wilcoxon_test
-from genkern.papers.held_out import Choice, Division, choose
-from genkern.papers.report import Table, percent, starred
+from genkern.papers.shared.held_out import Division, HeldOut, choose_held_out
+from genkern.papers.shared.report import Table, percent, starred
 
 METHODS = ("RBF", "ML-LDS", "ML-SLDS", "LDS kernel", "SLDS kernel", "LDS kernel, plain")
 KERNELS = METHODS[3:]
@@ -26,7 +26,7 @@ PAIRS = (
 Curves = dict[str, dict[tuple[int, float], list[float]]]  # by kernel, (T, ρ) and data set
 
 
-def errors_table(chosen: Mapping[str, Sequence[Choice]]) -> Table:
+def errors_table(chosen: Mapping[str, Sequence[HeldOut]]) -> Table:
     """Return the paper's errors beside ours, chosen in two ways."""
     rows = []
     for name, choices in chosen.items():
@@ -47,7 +47,7 @@ def _spelled(setting: Mapping[str, float]) -> str:
     return ", ".join(f"{name} = {value:.3g}" for name, value in setting.items())
 
 
-def tests_table(chosen: Mapping[str, Sequence[Choice]]) -> Table:
+def tests_table(chosen: Mapping[str, Sequence[HeldOut]]) -> Table:
     """Return tests of nested errors: paired over data sets, and over all series."""
     rows = []
     for first, second in PAIRS:
@@ -72,7 +72,7 @@ def curves(results: Sequence[Mapping[str, Any]], division: Division) -> Curves:
     for name in KERNELS:
         for row in (row for result in results for part in result[name] for row in part["rows"]):
             setting = row["settings"][0]
-            error = float(choose([row], division).missed.mean())
+            error = float(choose_held_out([row], division).missed.mean())
             found[name].setdefault((setting["T"], setting["ρ"]), []).append(error)
     return found
 

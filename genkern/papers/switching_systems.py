@@ -23,9 +23,9 @@ from genkern import (
     SwitchingLDSEstimator,
 )
 from genkern.datasets import make_switching_systems
-from genkern.papers.held_out import Choice, Division, choose, machine_errors
-from genkern.papers.report import Report
-from genkern.papers.study import Study
+from genkern.papers.shared.held_out import Division, HeldOut, choose_held_out, machine_errors
+from genkern.papers.shared.report import Report
+from genkern.papers.shared.study import Study
 from genkern.papers.switching_page import KERNELS, METHODS, curves, errors_table, figure, tests_table
 
 PROTOCOL = """\
@@ -115,8 +115,8 @@ def report(study: Study) -> Report:
     )
 
 
-def _choice(found: Sequence[Mapping[str, Any]], division: Division) -> Choice:
-    return choose([row for part in found for row in part["rows"]], division)
+def _choice(found: Sequence[Mapping[str, Any]], division: Division) -> HeldOut:
+    return choose_held_out([row for part in found for row in part["rows"]], division)
 
 
 # --- the parts

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 
 from genkern import (
     ClassMixture,
@@ -23,9 +22,10 @@ from genkern import (
 )
 from genkern.datasets import make_two_mixtures, two_mixtures
 from genkern.evaluation import t_test, wilcoxon_test
-from genkern.papers.error_plots import box_figure, versus_figure
-from genkern.papers.report import Report, Table, percent, starred
-from genkern.papers.study import Study
+from genkern.papers.shared.error_plots import box_figure, versus_figure
+from genkern.papers.shared.machines import machines
+from genkern.papers.shared.report import Report, Table, percent, starred
+from genkern.papers.shared.study import Study
 
 PROTOCOL = """\
 Points in 100 channels of two classes, each a mixture of two isotropic Gaussians with the paper's parameters
@@ -188,8 +188,7 @@ def _svm_error(features: Sequence[Any], labels: Sequence[Any]) -> float:
     """Return the test error of the support vector machine that is best on the validation points."""
     K, K_valid, K_test = (part @ features[0].T for part in features[:3])
     scores = []
-    for C in C_VALUES:
-        machine = SVC(C=C, kernel="precomputed").fit(K, labels[0])
+    for machine in machines(K, labels[0], C_VALUES.tolist()):
         scores.append((machine.score(K_valid, labels[1]), float(machine.score(K_test, labels[2]))))
     return 1.0 - scores[int(np.argmax([valid for valid, _ in scores]))][1]
 

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from genkern.data.objects import Packed
 from genkern.models.base import Statistics
+from genkern.models.fit.leaps import Leaps
 from genkern.models.fit.weights import amounts
 from genkern.progress import each, report
 from genkern.validation import Floats
@@ -75,7 +76,7 @@ class Limits(NamedTuple):
     """Stopping rule of EM (at most so many steps, or `Pace` says that it has converged), and the name for warnings.
 
     ``callback``, if given, is called after each step with its number, the models, their objectives and their indices,
-    and ends the run if it returns True.
+    and ends the run if it returns True. ``leaps`` asks for `Leaps`, of one model of all objects.
     """
 
     who: str
@@ -83,6 +84,7 @@ class Limits(NamedTuple):
     tol: float
     verbose: int
     callback: Callable[..., Any] | None = None
+    leaps: bool = False
 
 
 class Pace:
@@ -136,6 +138,7 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
     """Run EM from a starting model; own models that have converged leave the batch.
 
     So do models whose objective fell by a step, which only rounding errors can cause: they keep the values before it.
+    With `Leaps`, convergence is judged by the gains of whole leaps and the steps around them.
     """
     count = packed.n_objects if own else 1
     active = np.arange(count)
@@ -146,12 +149,17 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
     lost = np.zeros(count)
     lengths = amounts(packed) if own else np.array([amounts(packed).sum()])
     pace, before, stopped = Pace(count, limits.tol), model, False
+    leaps, begun = Leaps() if limits.leaps else None, objective.copy()
     for step in each(range(limits.max_iter + 1)):
         settled = np.zeros(len(active), bool) if steps.settled is None or not step else steps.settled(before, model)
         last = step == limits.max_iter or bool(settled.all())
         statistics = None if last else steps.expect(model, packed)
         log_prob = likelihoods(steps, model, packed) if statistics is None else statistics.log_prob
         value = np.atleast_1d((log_prob if own else log_prob.sum()) + steps.log_prior(model))
+        if leaps is not None and (plain := leaps.refused(bool(value[0] >= objective[0]))) is not None:
+            history.append(float(objective.sum()))
+            model = plain
+            continue
         # The prior may forbid the starting model (objective -inf): the gain of the first step is then NaN.
         gain = value - objective[active] if step else np.full_like(value, np.inf)
         slack = SLACK[0] * np.abs(objective[active]) + SLACK[1] * lengths[active]
@@ -163,7 +171,10 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
             history.append(float(objective.sum()))
         if limits.verbose > 1:
             report(f"{limits.who}: step {step}, {len(active)} models, objective {history[-1]:.8g}")
-        converged[active] = (settled | pace.converged(active, gain, value, lengths[active])) & ~fallen
+        if leaps is None or leaps.begins:
+            whole = gain if leaps is None else value - begun
+            converged[active] = (settled | pace.converged(active, whole, value, lengths[active])) & ~fallen
+            begun = value
         if step and limits.callback is not None and not fallen.all():
             stopped = limits.callback(step, model, objective[active], active) is True
         leaving = converged[active] | fallen | last | stopped
@@ -175,6 +186,8 @@ def climb(steps: Steps, limits: Limits, model: Any, packed: Packed, own: bool) -
             break
         assert statistics is not None
         before, model = model, steps.maximize(statistics)
+        if leaps is not None and step + 1 < limits.max_iter:
+            model = leaps.follow(before, model)
         if leaving.any():
             active, packed = active[~leaving], packed.take(~leaving)
             before, model = before[~leaving], model[~leaving]

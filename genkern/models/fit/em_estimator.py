@@ -37,6 +37,7 @@ class EMEstimator(ModelEstimator):
     init: Any = None
     fixed: Any = ()
     callback: Any = None
+    accelerate: bool = False
     random_state: Any = None
     verbose: int = 0
     kind: ClassVar[type[Value]]  # of the models that are fitted
@@ -57,6 +58,7 @@ class EMEstimator(ModelEstimator):
                 f"{type(self).__name__}: 'callback' must be a function of step, model and objective. Got "
                 f"{self.callback!r:.80}."
             )
+        check_bool(self.accelerate, "accelerate", type(self).__name__)
         names = self._fixable()
         if isinstance(self.fixed, str) or not isinstance(self.fixed, Iterable):
             raise TypeError(
@@ -287,7 +289,7 @@ class EMEstimator(ModelEstimator):
         """Return the outcome of EM for one model of each object; ``fit_each`` warns of it."""
         ready, packed = self._ready(X, True, known=known)
         ready.callback = self.callback
-        together = self.batched and known is None
+        together = self.batched and known is None and not self.accelerate
         return (ready._best if together else ready._one_by_one)(packed, ready._keys(packed), own=True)
 
     def _keys(self, packed: Packed) -> Keys:
@@ -322,4 +324,4 @@ class EMEstimator(ModelEstimator):
         return run._replace(models=[self._keep(old, new) for old, new in pairs])
 
     def _limits(self) -> Limits:
-        return Limits(type(self).__name__, self.max_iter, self.tol, self.verbose, self.callback)
+        return Limits(type(self).__name__, self.max_iter, self.tol, self.verbose, self.callback, self.accelerate)

@@ -128,7 +128,7 @@ def _restored(problem: FitProblem, run: Run) -> Run:
 def _runs(problem: FitProblem, limits: Limits, packed: Packed, keys: Keys, which: range, own: bool) -> list[Run]:
     """Return one run for each restart."""
     each = [Restarts(derive(keys, r), np.full(len(keys), r)) for r in which]
-    if len(each) > 1:
+    if len(each) > 1 and not limits.leaps:
         try:
             return (_own if own else _shared)(problem, limits, packed, each)
         except ValueError:

@@ -86,11 +86,13 @@ class HMMEstimator(EMEstimator):
     max_states : int, default=20
         Largest number of states that "aic" and "bic" try.
     fixed : tuple of str, default=()
-        Parameters that EM keeps fixed at their starting values: "start", "transitions" (with stop probabilities),
-        "emissions" and "end".
+        Parameters that EM keeps at their starting values: "start", "transitions" (and stop), "emissions", "end".
     callback : callable, optional
         Called after each EM step with its number, the model (of several that are fitted together, the stack of those
-        that have not converged) and the objective. If it returns True, the run ends there.
+        that have not converged) and the objective; True ends the run.
+    accelerate : bool, default=False
+        Whether every third step of EM leaps along the last two (Varadhan & Roland 2008) unless that is worse: far fewer
+        steps for models that creep. Restarts and own models are then fitted one by one.
     random_state : int, RandomState instance or None, default=None
         Seed. Random numbers depend on it and, in ``fit_each``, on the content of each sequence, never on its index in
         the list; None is 0, so that fits are reproducible.
@@ -141,6 +143,7 @@ class HMMEstimator(EMEstimator):
         max_states: int = 20,
         fixed: Any = (),
         callback: Any = None,
+        accelerate: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -160,6 +163,7 @@ class HMMEstimator(EMEstimator):
         self.max_states = max_states
         self.fixed = fixed
         self.callback = callback
+        self.accelerate = accelerate
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

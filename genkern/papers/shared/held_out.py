@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
-from sklearn.svm import SVC
+
+from genkern.papers.shared.choices import choose
+from genkern.papers.shared.machines import machines
 
 Matrix = NDArray[np.float64]
 SEED = 0  # of the folds
@@ -84,22 +86,18 @@ def _inner(division: Division, train: Any) -> list[tuple[Any, Any]]:
 
 def _lost(K: Matrix, y: Any, known: Any, fresh: Any, Cs: Sequence[float]) -> list[list[int]]:
     """Return the objects of ``fresh`` that machines trained on ``known`` misclassify, for every C."""
-    within, across = np.ascontiguousarray(K[np.ix_(known, known)]), K[np.ix_(fresh, known)]
-    found = [SVC(kernel="precomputed", C=C).fit(within, y[known]).predict(across) for C in Cs]
+    across = K[np.ix_(fresh, known)]
+    found = [machine.predict(across) for machine in machines(K[np.ix_(known, known)], y[known], Cs)]
     return [fresh[predicted != y[fresh]].tolist() for predicted in found]
 
 
-class Choice(NamedTuple):
-    """Errors of a method over its grid, chosen in two ways.
+class HeldOut(NamedTuple):
+    """Errors of a method over its grid, chosen in two ways, as in ``Choice``, and of each object.
 
     Parameters
     ----------
-    setting : dict
-        The setting with the fewest errors on the test parts.
-    best : list of float
-        Its error in every fold; as the setting was chosen by these, this flatters the method with the largest grid.
-    nested : list of float
-        Errors of every fold with the setting chosen within its training part.
+    setting, best, nested
+        As in ``Choice``.
     missed : ndarray of shape (n,)
         Whether each object is misclassified with the settings of ``nested``.
     """
@@ -110,18 +108,15 @@ class Choice(NamedTuple):
     missed: Any
 
 
-def choose(results: Sequence[Mapping[str, Any]], division: Division) -> Choice:
+def choose_held_out(results: Sequence[Mapping[str, Any]], division: Division) -> HeldOut:
     """Return both choices among results, each of ``machine_errors`` with its ``settings``, one for every C."""
     grid = [row for one in results for row in zip(one["settings"], one["wrong"], one["inner"], strict=True)]
-    n = len(division.y)
-    missed = np.zeros((len(grid), n), dtype=bool)
+    missed = np.zeros((len(grid), len(division.y)), dtype=bool)
     for row, (_, lost, _) in zip(missed, grid, strict=True):
         row[lost] = True
-    errors = np.array([[row[test].mean() for test in division.tests] for row in missed])
-    chosen = np.array([inner for *_, inner in grid]).argmin(axis=0)  # of each fold
-    best = int(missed.sum(axis=1).argmin())
-    final = np.zeros(n, dtype=bool)
-    for fold, test in enumerate(division.tests):
-        final[test] = missed[chosen[fold], test]
-    nested = errors[chosen, np.arange(len(division.tests))]
-    return Choice(grid[best][0], errors[best].tolist(), nested.tolist(), final)
+    errors = [[row[test].mean() for test in division.tests] for row in missed]
+    found = choose([setting for setting, *_ in grid], errors, [inner for *_, inner in grid])
+    final = np.zeros(len(division.y), dtype=bool)
+    for place, test in zip(found.picked, division.tests, strict=True):
+        final[test] = missed[place, test]
+    return HeldOut(found.setting, found.best, found.nested, final)

@@ -1,0 +1,1 @@
+"""What the experiments share: their work in parts, pages, pictures of errors, machines, and choices of settings."""
