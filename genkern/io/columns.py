@@ -1,4 +1,4 @@
-"""Parquet and Arrow files as frames; what they expand to is counted first, since a few bytes can stand for many GB."""
+"""Parquet and Arrow files as frames; what they expand to is counted first, since a few bytes can expand to many GB."""
 
 from __future__ import annotations
 

@@ -109,8 +109,8 @@ def read(
     delimiter, encoding : str, optional
         Of text; by default what the first line and a byte order mark show, or else UTF-8.
     max_expansion : float, default=100
-        How many times its size a compressed file, and what is made of any file, may take in memory, beyond 16 MB. Small
-        files that expand to many GB are mostly made to do harm.
+        How many times its size a compressed file, and the objects made of any file, may take in memory, beyond 16 MB.
+        Small files that expand to many GB are mostly made to do harm.
 
     Returns
     -------
