@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 QUIET = 1.0  # seconds in which nothing is said, and between updates of the line of a terminal
 PAUSE = 10.0  # seconds between lines where there is no terminal
-LITTLE = 1e-3  # share of the work that must be done before it tells how long the rest will take
+LITTLE = 1e-2  # share of the work that must be done, and be left, where it is told how long the rest will take
 FIRST_LOOK = 0.05  # share of a pass over a file that only looks at it, before one that works on it
 
 
@@ -241,7 +241,7 @@ class Progress(Part):
     def _line(self, elapsed: float) -> str:
         done, note = self.done, f", {self._note}" if self._note else ""
         counted = f"{self._count} of {self._total} {self._unit}, " if self._total is not None else ""
-        if done >= LITTLE:
+        if LITTLE <= done <= 1.0 - LITTLE:
             counted = counted or (f"{self._count} {self._unit}, " if self._unit else f"{100.0 * done:.0f} %, ")
             return f"{self._what}: {counted}about {spell_seconds(elapsed * max(1.0 - done, 0.0) / done)} left{note}"
         if self._unit and not counted:

@@ -178,3 +178,38 @@ def test_files_of_one_length_each_are_not_aligned_together(tmp_path: Path) -> No
     assert [read(path).meta["aligned"] for path in paths] == ["all of one length"] * 2
     assert read(paths).meta["aligned"] == "lengths differ"
     assert read([paths[0], paths[0]]).meta["aligned"] == "all of one length"
+
+
+@pytest.mark.parametrize("recipe", ["series", "fisher_svm"])
+def test_recipes_that_go_by_order_refuse_points(
+    recipe: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "places.csv"
+    path.write_text(TABLE)
+    reads = ["--group", "site", "--kind", "points", "--without", "time", "--channels", "x"]
+    assert cli.main(["evaluate", str(path), *reads, "-r", recipe, "-q"]) == cli.USAGE
+    told = capsys.readouterr().err
+    assert f"{recipe} goes by the order of observations" in told
+    assert "--recipe points, product_svm, meanmap_svm or auto; or read them as series, by --kind series" in told
+
+
+def test_labels_that_are_no_classes_of_the_model_are_no_errors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, path, out = tmp_path / "m.gk", tmp_path / "a.fa", tmp_path / "p.csv"
+    save(
+        PlugInClassifier(MarkovChainEstimator(0, alphabet="dna", pseudocount=1.0)).fit(["AAA", "TTT"], ["a", "t"]),
+        model,
+    )
+    told = {}
+    for labels in ("xyz", "atz", "aaa"):
+        path.write_text("".join(f">{i} class={label}\nAAA\n" for i, label in enumerate(labels)))
+        assert cli.main(["predict", str(model), str(path), "-o", str(out), "-q", "--batch", "1"]) == 0
+        told[labels] = capsys.readouterr().out
+        rows = out.read_text().splitlines()[1:]
+        assert [row.split(",")[-1] for row in rows] == list(labels)
+    assert told["xyz"].startswith(
+        "3 objects, not compared with their labels: none (x, y, z) is a class of the model (a, t);"
+    )
+    assert told["atz"].startswith("3 objects, 2 of 3 wrong (66.7 %);")
+    assert told["aaa"].startswith("3 objects, 0 of 3 wrong (0.0 %);")

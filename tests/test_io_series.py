@@ -177,4 +177,10 @@ def test_3d_arrays_are_taken_by_layout(tmp_path: Path) -> None:
 
 def test_constant_channels_are_reported(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", values=[[1.0, 7.0], [2.0, 7.0], [3.0, 7.0]], lengths=[2, 1])
-    assert read(tmp_path / "a.npz").meta["constant channels"] == [1]
+    assert read(tmp_path / "a.npz").meta["constant channels"] == ["number 1"]
+    (tmp_path / "a.csv").write_text(
+        "id,time,heat,site\n" + "".join(f"{i},{t},{i}{t}.5,7\n" for i in "12" for t in "34")
+    )
+    data = read(tmp_path / "a.csv")
+    assert data.meta["constant channels"] == ["site"]
+    assert {"columns: id id; time time; channels heat, site", "constant channels: site"} < set(data.summary())

@@ -132,6 +132,17 @@ def test_work_that_ends_early_or_fails_counts_as_done() -> None:
     assert not listening()
 
 
+def test_time_that_is_left_is_told_where_some_is_done_and_some_is_left() -> None:
+    with Progress("predict", None, "objects") as told:
+        for done, line in [
+            (0.001, "predict: 0 objects in 20 s"),  # the rest would be a guess a thousand times as long
+            (0.02, "predict: 0 objects, about 16 min 20 s left"),
+            (1.0, "predict: 0 objects in 20 s"),  # all is read, but not yet worked on
+        ]:
+            told.reach(done)
+            assert told._line(20.0) == line
+
+
 def test_threads_count_together() -> None:
     with Progress("work", unit="") as told:
         work = divided(lambda i: reach(0.5), 8)

@@ -7,7 +7,18 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 
-from genkern import CategoricalEstimator, CentreSeries, ScaleSeries, Store, Windows, recipes
+from genkern import (
+    CategoricalEstimator,
+    CentreSeries,
+    FitEach,
+    GaussianEstimator,
+    MeanMap,
+    ProbabilityProduct,
+    ScaleSeries,
+    Store,
+    Windows,
+    recipes,
+)
 from genkern.datasets import load_japanese_vowels
 from genkern.recipes import fisher_svm, meanmap_svm, product_svm, spectrum_svm
 
@@ -125,6 +136,21 @@ def test_emission_may_be_an_estimator():
     X, y = strings()
     pipeline = product_svm(n_states=1, emission=CategoricalEstimator("abc", pseudocount=1.0), length=3)
     assert pipeline.fit(X, y).named_steps["models"].estimator_.emission.pseudocount == 1.0
+
+
+@pytest.mark.parametrize(("recipe", "kernel"), [(product_svm, ProbabilityProduct(0.7)), (meanmap_svm, MeanMap(0.5))])
+def test_points_of_a_set_have_no_order(recipe, kernel):
+    rng = np.random.default_rng(0)
+    X = [rng.normal(scale=(1.0, 1.0 + 2.0 * (i % 2)), size=(rng.integers(4, 9), 2)) for i in range(12)]
+    y = np.arange(12) % 2
+    settings = {"rho": 0.7} if recipe is product_svm else {"lam": 0.5}
+    fitted = recipe(kind="points", **settings).fit(X, y)
+    shuffled = [rng.permutation(x) for x in X]
+    np.testing.assert_allclose(fitted.decision_function(shuffled), fitted.decision_function(X), atol=1e-10, rtol=0)
+    laws = FitEach(GaussianEstimator("full", min_covar=0.1)).fit_transform(ScaleSeries().fit_transform(X))
+    np.testing.assert_allclose(fitted[:-1].transform(X), kernel.normalized()(laws), atol=1e-12, rtol=0)
+    named = recipe(kind="points", emission=GaussianEstimator("diagonal")).named_steps["models"].estimator
+    assert named.covariance == "diagonal"
 
 
 def test_settings_reach_their_places():

@@ -61,6 +61,8 @@ def cluster_command(
         np.add.at(counts, (found, codes), 1)
         result |= {"adjusted_rand": adjusted_rand_score(data.y, found), "classes": kinds, "counts": counts}
         rows = [[i, size, *row] for i, (size, row) in enumerate(zip(sizes, counts))]
-        lines = [table(rows, ["cluster", "objects", *kinds]), f"adjusted Rand index {result['adjusted_rand']:.3f}"]
+        lines = [table(rows, ["cluster", "objects", *kinds])]
+        if len(kinds) > 1:  # with one, the index is zero whatever the clusters are
+            lines.append(f"adjusted Rand index {result['adjusted_rand']:.3f}")
     lines.append(f"{len(found)} objects in {len(sizes)} clusters, silhouette {silhouette:.3f}")
     answer(result, "\n".join(lines), as_json)

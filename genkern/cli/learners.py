@@ -23,6 +23,9 @@ RECIPES = (
 )
 
 
+ORDERED = ("fisher_svm", "series")  # read the rows of an object one after the other
+
+
 def recipe_option(several: bool) -> Any:
     """Return the option of the recipe, or of several."""
     text = "Recipe: auto chooses among those that suit the objects." + (" May be repeated." if several else "")
@@ -71,6 +74,11 @@ def _factory(name: str, settings: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     from genkern import recipes
     from genkern.recipes.auto import AutoClassifier
 
+    if settings.get("kind") == "points" and name in ORDERED:
+        raise click.UsageError(
+            f"{name} goes by the order of observations, and the points of a set have none. Take --recipe points, "
+            "product_svm, meanmap_svm or auto; or read them as series, by --kind series."
+        )
     factory = AutoClassifier if name == "auto" else getattr(recipes, name)
     taken = inspect.signature(factory).parameters
     return factory, {key: value for key, value in settings.items() if key in taken and value is not None}

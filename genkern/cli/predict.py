@@ -14,6 +14,8 @@ from genkern.cli.output import answer, csv_rows
 from genkern.data.whole_files import check_place
 from genkern.progress import Progress, portion
 
+LISTED = 6  # labels that are named where none is a class of the model
+
 
 @click.command("predict")
 @click.argument("model", type=click.Path(path_type=Path))
@@ -33,8 +35,8 @@ def predict_command(
 ) -> None:
     """Classify the objects of a file by a saved MODEL: a CSV file of ids, classes and, if it has them, probabilities.
 
-    Objects are read and classified in batches, so that memory does not grow with the file. Where the file has labels,
-    the error is told.
+    Objects are read and classified in batches, so that memory does not grow with the file. Where the file has labels
+    that are classes of the model, the error is told.
     """
     if as_json and output is None:
         raise click.UsageError("--json tells what was done; name a file for the predictions by --output.")
@@ -49,6 +51,7 @@ def predict_command(
     probable = hasattr(classifier, "predict_proba")
     head = ["id", "prediction", *([f"p_{label}" for label in classifier.classes_] if probable else [])]
     count = wrong = known = 0
+    classes, given, comparable = set(map(str, classifier.classes_)), set[str](), False
     with (
         csv_rows(output, [*head, "label"]) as write,
         Progress("predict", None, "objects", not quiet) as progress,
@@ -59,19 +62,32 @@ def predict_command(
                 columns = [names(part, count), predicted]
                 if probable:
                     columns += [[f"{value:.6g}" for value in column] for column in classifier.predict_proba(part.X).T]
-            labels = [""] * len(part.X) if part.y is None else part.y
-            write(zip(*columns, labels))
+            write(zip(*columns, [""] * len(part.X) if part.y is None else part.y))
             count += len(part.X)
             if part.y is not None:
                 known += len(part.X)
+                labels = set(part.y.astype(str))
+                comparable = comparable or not classes.isdisjoint(labels)
+                given = set(sorted(given | labels)[: LISTED + 1])  # memory does not grow with the file
                 wrong += int((part.y.astype(str) != predicted.astype(str)).sum())
             progress.advance(len(part.X))
-    result = {"objects": count, "labelled": known, "errors": wrong if known else None, "output": output and str(output)}
-    said = f"{count} objects" + (f", {wrong} of {known} wrong ({100 * wrong / known:.1f} %)" if known else "")
+    errors = wrong if comparable else None  # where the classes have other names in the file, nothing is wrong
+    result = {"objects": count, "labelled": known, "errors": errors, "output": output and str(output)}
+    said = f"{count} objects"
+    if comparable:
+        said += f", {wrong} of {known} wrong ({100 * wrong / known:.1f} %)"
+    elif known:
+        said += f", not compared with their labels: none ({_few(given)}) is a class of the model ({_few(classes)})"
     if output is not None:
         answer(result, f"{said}; written to {output}", as_json)
     elif not quiet:
         click.echo(said, err=True)
+
+
+def _few(labels: set[str]) -> str:
+    """Return labels as text, the first ones of many."""
+    listed = sorted(labels)
+    return ", ".join(listed[:LISTED]) + (", ..." if len(listed) > LISTED else "")
 
 
 @contextlib.contextmanager

@@ -153,10 +153,19 @@ class Dataset(Described):
         if self.groups is not None:
             lines.append(f"{len(np.unique(self.groups))} groups")
         hidden = ("rules", "split", "name", "description", "kind", "objects", "lengths")
-        lines += [f"{key}: {value}" for key, value in self.meta.items() if key not in hidden]
+        lines += [f"{key}: {spelled(value)}" for key, value in self.meta.items() if key not in hidden]
         rules = self.meta.get("rules", {})
         lines += [f"{rule}: {entry['count']}, first in {entry['first']}" for rule, entry in rules.items()]
         return lines
+
+
+def spelled(fact: Any) -> str:
+    """Return what is known about files as text: roles before their columns, the first and the last of many names."""
+    if isinstance(fact, dict):
+        return "; ".join(f"{key} {spelled(value)}" for key, value in fact.items())
+    if not isinstance(fact, list | tuple):
+        return str(fact)
+    return ", ".join(map(str, fact if len(fact) <= 8 else [*fact[:3], "...", fact[-1]]))
 
 
 def _beginning(x: Any) -> str:

@@ -376,7 +376,9 @@ def _remark(data: Dataset, notes: Notes) -> None:
         high = np.max([np.fmax.reduce(x, axis=0) for x in data.X], axis=0)
         constant = np.flatnonzero(low == high).tolist()
         if constant and sum(map(len, data.X)) > 1:
-            notes.facts["constant channels"] = constant
+            named = notes.facts.get("columns", {}).get("channels", [])
+            by_name = len(named) == len(low)  # in a row for each object, columns are times
+            notes.facts["constant channels"] = [named[i] if by_name else f"number {i}" for i in constant]
     if data.ids is not None and len(set(data.ids)) < len(data.ids):
         seen: set[str] = set()
         doubled = next(name for name in data.ids if name in seen or seen.add(name))  # type: ignore[func-returns-value]

@@ -87,8 +87,7 @@ def _tell(table: Table, plan: Plan) -> None:
         "wide": "an object in each row",
     }[plan.shape]
     shown = {role: name for role, name in plan.roles.items() if name}
-    listed = plan.channels if len(plan.channels) <= 8 else [*plan.channels[:3], "...", plan.channels[-1]]
-    facts["columns"] = {**shown, **({"channels": listed} if plan.channels else {})}
+    facts["columns"] = {**shown, **({"channels": plan.channels} if plan.channels else {})}
     rest = [name for name in table.columns if name not in used]
     if rest:
         facts["unused columns"] = rest

@@ -7,17 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
-from sklearn.svm import SVC
 
 from genkern.data.alphabets import Alphabet, as_alphabet, infer_flat
 from genkern.data.flatten import Flat, flatten_symbols
 from genkern.data.kinds import KINDS, biological, n_directions
 from genkern.data.objects import Packed
-from genkern.features.fit_each import FitEach
-from genkern.gram.gram import Gram
-from genkern.kernels import ProbabilityProduct
 from genkern.learn import PlugInClassifier
-from genkern.learn.calibrated import CalibratedOneVsRest
 from genkern.models.families.categorical import CategoricalEstimator
 from genkern.models.families.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm.estimator import HMMEstimator
@@ -29,7 +24,7 @@ from genkern.recipes.aligned import BACKOFF, aligned_symbols
 from genkern.recipes.points import points
 from genkern.recipes.recipe import Recipe
 from genkern.recipes.series import STEPS, contours, series
-from genkern.recipes.svm import fisher_svm, linear_svm, spectrum_svm
+from genkern.recipes.svm import fisher_svm, linear_svm, product_svm, spectrum_svm
 from genkern.recipes.symbols import symbols
 from genkern.recipes.text import WordCounts, text
 from genkern.validation import check_option
@@ -141,12 +136,9 @@ def _of_points(shared: dict[str, Any]) -> dict[str, Any]:
     """Return the recipes for sets of points: a mixture per class, a Gaussian per set, Fisher vectors of a mixture."""
     limits = {"max_iter": STEPS, "tol": 0, "random_state": shared["random_state"]}
     mixture = MixtureEstimator(4, GaussianEstimator(min_covar=1e-2), **limits)
-    each = FitEach(GaussianEstimator("full", min_covar=0.1), n_jobs=shared["n_jobs"])
-    kernel = Gram(ProbabilityProduct(0.5).normalized(), n_jobs=shared["n_jobs"])
-    svm = CalibratedOneVsRest(SVC(kernel="precomputed", C=10.0))
     return {
         "plug_in": Recipe([("scale", ScaleSeries()), ("classifier", PlugInClassifier(mixture))]),
-        "product_svm": Recipe([("scale", ScaleSeries()), ("models", each), ("gram", kernel), ("svm", svm)]),
+        "product_svm": product_svm(kind="points", **shared),
         "points": points(**shared),
     }
 

@@ -15,6 +15,7 @@ from genkern.features.spectrum import Spectrum
 from genkern.gram.gram import Gram
 from genkern.kernels import Kernel, MeanMap, ProbabilityProduct
 from genkern.learn.calibrated import CalibratedLinearSVC, CalibratedOneVsRest
+from genkern.models.families.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm.estimator import HMMEstimator
 from genkern.preprocess.maps import PowerMap
 from genkern.preprocess.scaling import ScaleSeries
@@ -94,6 +95,7 @@ def product_svm(
     n_states: int | str = "auto",
     *,
     emission: Any = "auto",
+    kind: str | None = None,
     rho: float = 0.5,
     length: int = LENGTH,
     C: float = 10.0,
@@ -102,7 +104,7 @@ def product_svm(
     n_jobs: int | None = None,
     class_weight: Any = None,
 ) -> Pipeline:
-    """Return an SVM on probability product kernels between hidden Markov models, one per object.
+    """Return an SVM on probability product kernels between hidden Markov models, or laws of points, one per object.
 
     Parameters
     ----------
@@ -110,6 +112,10 @@ def product_svm(
         Number of states of every model; "auto" lets it grow with the object's length, by the rule of Jebara et al.
     emission : str or leaf estimator, default="auto"
         Family of the observations, as in ``HMMEstimator``.
+    kind : str, optional
+        What the objects are, as ``genkern.data.kinds.detect_kind`` says it. The points of a set have no order: of
+        "points", the model of an object is no chain but the estimator ``emission``, by default a Gaussian with full
+        covariance, and ``n_states`` and ``length`` play no part.
     rho : float, default=0.5
         Power; 0.5 does not depend on the units of the observations.
     length : int, default=10
@@ -146,6 +152,8 @@ def product_svm(
     >>> product_svm(n_states=1).fit(X, y).predict(["aaa", "abbb"])
     array([0, 1])
     """
+    if kind == "points":
+        return _models_svm(_law(emission), ProbabilityProduct(rho), C, store, n_jobs, class_weight)
     estimator = _hmm(n_states, emission, 0.15, random_state, n_jobs)
     return _models_svm(estimator, ProbabilityProduct(rho, length), C, store, n_jobs, class_weight)
 
@@ -154,6 +162,7 @@ def meanmap_svm(
     n_states: int | str = "auto",
     *,
     emission: Any = "auto",
+    kind: str | None = None,
     lam: float = 1.0,
     length: int = LENGTH,
     C: float = 10.0,
@@ -162,7 +171,7 @@ def meanmap_svm(
     n_jobs: int | None = None,
     class_weight: Any = None,
 ) -> Pipeline:
-    """Return an SVM on generative mean map kernels between hidden Markov models, one per object.
+    """Return an SVM on generative mean map kernels between hidden Markov models, or laws of points, one per object.
 
     Parameters
     ----------
@@ -170,6 +179,10 @@ def meanmap_svm(
         Number of states of every model; "auto" lets it grow with the object's length, by the rule of Jebara et al.
     emission : str or leaf estimator, default="auto"
         Family of the observations, as in ``HMMEstimator``.
+    kind : str, optional
+        What the objects are, as ``genkern.data.kinds.detect_kind`` says it. The points of a set have no order: of
+        "points", the model of an object is no chain but the estimator ``emission``, by default a Gaussian with full
+        covariance, and ``n_states`` and ``length`` play no part.
     lam : float, default=1.0
         Sharpness of the kernel between observations, which have a mean square length of one
         (``ScaleSeries``; one-hot symbols have it already).
@@ -198,6 +211,8 @@ def meanmap_svm(
     >>> meanmap_svm(n_states=1).fit(X, y).predict(["aaa", "abbb"])
     array([0, 1])
     """
+    if kind == "points":
+        return _models_svm(_law(emission), MeanMap(lam), C, store, n_jobs, class_weight)
     estimator = _hmm(n_states, emission, 0.15, random_state, n_jobs)
     return _models_svm(estimator, MeanMap(lam, length), C, store, n_jobs, class_weight)
 
@@ -261,13 +276,18 @@ def _hmm(n_states: Any, emission: Any, floor: float, random_state: Any, n_jobs: 
     )
 
 
+def _law(emission: Any) -> Any:
+    """Return the estimator of the law of a set of points."""
+    return GaussianEstimator("full", min_covar=0.1) if isinstance(emission, str) and emission == "auto" else emission
+
+
 def linear_svm(C: float, random_state: Any, class_weight: Any) -> CalibratedLinearSVC:
     """Return a linear machine with probabilities."""
     return CalibratedLinearSVC(C=C, random_state=random_state, max_iter=ITERATIONS, class_weight=class_weight)
 
 
 def _models_svm(
-    estimator: HMMEstimator, kernel: Kernel, C: float, store: Store | None, n_jobs: int | None, class_weight: Any
+    estimator: Any, kernel: Kernel, C: float, store: Store | None, n_jobs: int | None, class_weight: Any
 ) -> Pipeline:
     """Return the pipeline of per-object models, a normalised kernel between them, and an SVM."""
     memo = Store() if store is None else store

@@ -9,7 +9,7 @@ import numpy as np
 
 from genkern import plots
 from genkern.data.alphabets import NAMED
-from genkern.io.dataset import Dataset
+from genkern.io.dataset import Dataset, spelled
 from genkern.report.parts import WIDE, Figure, draw, names_of, percent, short, shown_labels, spread_over_classes
 from genkern.validation import Floats
 
@@ -56,7 +56,7 @@ def _facts(data: Dataset, lengths: Floats, missing: Floats, values: Floats) -> l
     if data.meta.get("files"):
         files = [str(name) for name in data.meta["files"]]
         facts.append(("Files", ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")))
-    return facts + [(str(key).capitalize(), str(value)) for key, value in data.meta.items() if key not in HIDDEN]
+    return facts + [(str(key).capitalize(), spelled(value)) for key, value in data.meta.items() if key not in HIDDEN]
 
 
 def _length(x: Any, kind: str | None) -> int:
