@@ -213,3 +213,9 @@ def test_labels_that_are_no_classes_of_the_model_are_no_errors(
     )
     assert told["atz"].startswith("3 objects, 2 of 3 wrong (66.7 %);")
     assert told["aaa"].startswith("3 objects, 0 of 3 wrong (0.0 %);")
+
+
+def test_a_column_that_is_not_there_is_named_by_its_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv").write_text(TABLE)
+    assert cli.main(["info", str(tmp_path / "a.csv"), "-q", "--id", "run"]) == cli.DATA
+    assert "expected a column 'run', as --id says. Got the columns 'id', 'time', 'x'," in capsys.readouterr().err

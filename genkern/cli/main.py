@@ -141,7 +141,10 @@ def _in_options(error: Exception) -> str:
         return text.replace("name it by format=", "name it by --to")
     if text.startswith("explain: "):
         return re.sub(r"fit one that is linear: candidates=\['(\w+)'\]", r"train one that is linear: --recipe \1", text)
-    return as_options(text) if text.startswith("read: ") else text.removesuffix(remedy) + as_options(remedy)
+    if text.startswith("read: "):
+        return as_options(text)
+    text = re.sub(r"', as (\w+)= says\. Got ", r"', as --\1 says. Got ", text, count=1)
+    return text.removesuffix(remedy) + as_options(remedy)
 
 
 def _notes(quiet: bool) -> Any:
