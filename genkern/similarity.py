@@ -171,7 +171,10 @@ def distances(K: Any) -> Floats:
     array([[0., 1.],
            [1., 0.]])
     """
-    matrix = check_symmetric(check_array(K, "K", "distances"), "distances")
+    try:
+        matrix = check_symmetric(check_array(K, "K", "distances"), "distances")
+    except TypeError as error:
+        raise TypeError(f"{str(error).rstrip('.')}. Give the Gram matrix of objects, distances(gram(X)).") from None
     diagonal = matrix.diagonal()
     squares = diagonal[:, None] + diagonal - 2.0 * matrix
     lost = squares < -ROUNDING * np.abs(diagonal).max(initial=0.0)

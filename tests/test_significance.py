@@ -76,6 +76,8 @@ def test_mcnemar_counts_discordant_objects():
     assert mcnemar_test([1, 0], [1, 0]) == (0.0, 1.0)
     with pytest.raises(ValueError, match=r"0 or 1. Got 0.5 for object 1; use paired_test"):
         mcnemar_test([1, 0.5], [1, 0])
+    with pytest.raises(ValueError, match="'errors_b' must be finite"):
+        mcnemar_test([1, 0], [1, np.nan])
 
 
 def test_tables_as_in_the_paper():

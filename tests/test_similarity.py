@@ -162,3 +162,7 @@ def test_distances_are_those_of_the_feature_space():
     assert not found.diagonal().any()
     with pytest.raises(ValueError, match="distances: objects 0 and 1 have a squared distance of -2"):
         similarity.distances([[1.0, 2.0], [2.0, 1.0]])
+    with pytest.raises(ValueError, match="distances: there is no object"):
+        similarity.distances(np.zeros((0, 0)))
+    with pytest.raises(TypeError, match=r"'K' must be an array of numbers.*distances\(gram\(X\)\)"):
+        similarity.distances(["ACGT", "ACGA"])

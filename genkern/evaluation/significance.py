@@ -104,7 +104,7 @@ def mcnemar_test(errors_a: ArrayLike, errors_b: ArrayLike) -> PairedTest:
     Parameters
     ----------
     errors_a, errors_b : array-like of shape (n,)
-        1 (or True) for an error and 0 for none, of the same objects.
+        1 (or True) for an error and 0 for none, of the same objects: ``predicted != y`` of each classifier.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def mcnemar_test(errors_a: ArrayLike, errors_b: ArrayLike) -> PairedTest:
     >>> mcnemar_test([1, 1, 1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0])
     PairedTest(difference=0.75, p_value=0.03125)
     """
-    a, b = _check(errors_a, errors_b, True, "mcnemar_test")
+    a, b = _check(errors_a, errors_b, True, "mcnemar_test", ("errors_a", "errors_b"))
     for values in (a, b):
         wrong = np.flatnonzero((values != 0) & (values != 1))
         if len(wrong):
@@ -241,9 +241,11 @@ def starred(p_value: float) -> str:
     return f"{p_value:.2g}" + next((stars for bound, stars in STARS if p_value < bound), "")
 
 
-def _check(first: ArrayLike, second: ArrayLike, paired: bool, who: str) -> tuple[Floats, Floats]:
+def _check(
+    first: ArrayLike, second: ArrayLike, paired: bool, who: str, names: tuple[str, str] = ("first", "second")
+) -> tuple[Floats, Floats]:
     """Return two lists of results, of one length if they are paired."""
-    a, b = check_array(first, "first", who, ndim=1), check_array(second, "second", who, ndim=1)
+    a, b = (check_array(values, name, who, ndim=1) for values, name in zip((first, second), names))
     if paired and len(a) != len(b):
         raise ValueError(f"{who}: expected results of two methods in the same order. Got {len(a)} and {len(b)}.")
     if min(len(a), len(b)) < 2:

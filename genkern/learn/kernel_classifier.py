@@ -162,6 +162,8 @@ def check_symmetric(K: Floats, who: str) -> Floats:
             f"{who}: the kernel matrix of the training objects must be square. Got shape {K.shape}; "
             "use kernel='linear' if the columns are features."
         )
+    if not len(K):
+        raise ValueError(f"{who}: there is no object. Got a kernel matrix of shape {K.shape}.")
     assert_all_finite(K, input_name="the kernel matrix")
     off = np.abs(K - K.T)
     if off.max() > ROUNDING * np.abs(K).max():
