@@ -6,7 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
-EXTRAS = ("plots", "frames", "bio", "tables", "report", "bench", "test")
+EXTRAS = ("plots", "frames", "bio", "tables", "report", "scale", "dask", "bench", "test")
 LATER = ["pyparsing<3.3"]  # newer ones warn of names by which the lowest Matplotlib calls them
 
 

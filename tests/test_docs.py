@@ -145,3 +145,12 @@ def test_papers_and_docstrings_name_the_same_sources() -> None:
         for name in re.findall(r"`(\w+)`", cells[2]):
             document = (getattr(genkern, name, None) or getattr(genkern.datasets, name)).__doc__
             assert author in document, f"{name}: {author}"
+
+
+def test_the_page_of_promises_names_tests_that_exist() -> None:
+    text = (ROOT / "docs/reliability.md").read_text()
+    named = set(re.findall(r"`(tests/\w+\.py)`", text))
+    assert len(named) > 25
+    assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []
+    targets = set(re.findall(r"`make ([\w-]+)`", text))
+    assert targets <= set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.M))

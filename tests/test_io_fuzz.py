@@ -7,9 +7,12 @@ import gzip
 import os
 import sys
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
+import pyarrow.feather
+import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,6 +21,8 @@ from genkern import Dataset
 from genkern.io import ReadError, read, stream, write
 from genkern.io.read import FORMATS
 
+PACKED = ("gz", "bz2", "xz", "zst")
+MANY = int(os.environ.get("GENKERN_FUZZ", "0"))  # examples of a long run
 FILES = [name for name in FORMATS if name != "folder"]
 SEEDS: dict[str, bytes] = {
     "fasta": b">a class=x\nACGTACGTNN\nacg\n>b class=y\nAC-GT\n>c class=x\n\n",
@@ -126,7 +131,7 @@ def same(left: list[Any], right: list[Any]) -> None:
             assert a == b
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=MANY or 300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=mutated(), kind=st.sampled_from([None, None, "series", "symbols"]))
 def test_mutated_files_are_read_or_refused(case: tuple[str, bytes], kind: str | None, tmp_path: Path) -> None:
     form, data = case
@@ -139,7 +144,7 @@ def test_mutated_files_are_read_or_refused(case: tuple[str, bytes], kind: str | 
             raise
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=MANY or 200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(max_size=200), form=st.sampled_from([None, *FILES]))
 def test_random_bytes_are_read_or_refused(data: bytes, form: str | None, tmp_path: Path) -> None:
     path = tmp_path / "file"
@@ -147,7 +152,7 @@ def test_random_bytes_are_read_or_refused(data: bytes, form: str | None, tmp_pat
     check(path, format=form)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=MANY or 100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     text=st.text(alphabet=st.sampled_from(list("ab12.,:;'\"{}[]()?@%# \t\n\\>+-|=eNA")), max_size=120),
     form=st.sampled_from([name for name in FILES if name not in ("npz", "parquet", "arrow")]),
@@ -162,13 +167,19 @@ def test_random_text_is_read_or_refused(text: str, form: str, tmp_path: Path) ->
     check(path, format=form)
 
 
-@pytest.mark.parametrize("form", ["npz", "parquet"])
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("form", ["npz", "parquet", "arrow", "arrow.zst", *(f"jsonl.{end}" for end in PACKED)])
+@settings(max_examples=MANY or 60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_binary_files_are_read_or_refused(form: str, data: Any, tmp_path: Path) -> None:
     whole = tmp_path / f"whole.{form}"
     if not whole.exists():
-        write(Dataset([np.eye(3), np.ones((2, 3))], np.array(["a", "b"]), kind="series"), whole)
+        data_set = Dataset([np.eye(3), np.ones((2, 3))], np.array(["a", "b"]), kind="series")
+        if form.startswith("arrow"):
+            write(data_set, tmp_path / "a.parquet")
+            packed = "zstd" if form.endswith("zst") else "uncompressed"
+            pyarrow.feather.write_feather(pyarrow.parquet.read_table(tmp_path / "a.parquet"), whole, compression=packed)
+        else:
+            write(data_set, whole)
     content = bytearray(whole.read_bytes())
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(content) - 1))
@@ -177,7 +188,18 @@ def test_damaged_binary_files_are_read_or_refused(form: str, data: Any, tmp_path
         del content[data.draw(st.integers(0, len(content))) :]
     path = tmp_path / f"file.{form}"
     path.write_bytes(bytes(content))
-    check(path)
+    check(path, format="arrow" if form.startswith("arrow") else None)
+
+
+@settings(max_examples=MANY or 60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(contents=st.lists(st.binary(max_size=40), min_size=1, max_size=4), split=st.booleans())
+def test_folders_of_any_files_are_read_or_refused(contents: list[bytes], split: bool, tmp_path: Path) -> None:
+    folder = Path(mkdtemp(dir=tmp_path))
+    for k, content in enumerate(contents):
+        place = folder / f"class{k % 2}" if split else folder
+        place.mkdir(exist_ok=True)
+        (place / f"{k}.txt").write_bytes(content)
+    check(folder)
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
