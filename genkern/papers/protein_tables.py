@@ -102,7 +102,7 @@ def models_table(splits: Splits, pairs: Sequence[str]) -> Table:
             cells = [[split[pair]["models"][name][method] for split in splits] for pair in pairs]
             rows.append([name if method == "P" else "", method, *_means(cells)])
     caption = (
-        "The number of states and of steps of EM (60 where not said), with a pseudocount of 0.01, on the first "
+        "The number of states and other runs of EM, with a pseudocount of 0.01, on the first "
         f"{len(splits)} of the splits: equal error rates on the test part in per cent."
     )
     return Table(caption, ["states", "method", *pairs, "mean"], rows)
@@ -130,6 +130,20 @@ def choices_table(splits: Splits, pairs: Sequence[str]) -> Table:
     for method in ("FK", "TOP"):
         rows.append([f"C of {method}", *(_counts([split[pair][method]["C"] for split in splits]) for pair in pairs)])
     return Table("What was chosen, and in how many splits.", ["setting", *pairs], rows)
+
+
+def steps_table(fits: Sequence[Any], first: float) -> Table:
+    """Return how many steps EM took over all classes and splits, from its start and from the last pseudocount."""
+    rows = []
+    every = [fit for split in fits for fit in split]
+    for states in sorted({fit[0] for fit in every}):
+        own = [fit for fit in every if fit[0] == states]
+        begun, further = ([fit[2] for fit in own if (fit[1] == first) == whole] for whole in (True, False))
+        left = sum(not fit[3] for fit in own)
+        rows.append([str(states), *(f"{np.median(steps):.0f} ({max(steps)})" for steps in (begun, further)), str(left)])
+    caption = "Steps of EM over all classes and splits, the median and in brackets the most."
+    columns = ["states", f"pseudocount {first:g}, from the start", "smaller ones, from the last", "not converged"]
+    return Table(caption, columns, rows)
 
 
 def _counts(values: Sequence[float]) -> str:
