@@ -11,7 +11,7 @@ QUICK := $(addprefix tests/test_,$(addsuffix .py,package objects alphabets store
 	models_multinomial kernels learn_ridge learn_logistic embed_spectrum plots))
 PYTEST := -m pytest -q -n auto --dist loadfile -m "not slow and not browser and not peers"
 
-.PHONY: demo docs linkcheck test test-browser test-peers test-lowest test-lowest-quick check bench slow mutate soak audit clean
+.PHONY: demo docs linkcheck test test-browser test-peers test-lowest test-lowest-quick check bench slow fuzz mutate soak audit clean
 
 demo: $(READY)
 	$(BIN)/genkern demo
@@ -39,6 +39,10 @@ test-lowest-quick: $(LOWEST_READY)
 
 slow: $(READY)
 	$(BIN)/python -m pytest -q -m slow
+
+# Hostile objects and parameters through all models, kernels and features: other ones in every run, so many of each.
+fuzz: $(READY)
+	GENKERN_FUZZ=$${GENKERN_FUZZ:-100} $(BIN)/python -m pytest -q -n auto $(wildcard tests/test_fuzz_*.py)
 
 # What the suite sees of changes to the package: a sample of mutants, one by one, in a copy.
 mutate: $(READY)

@@ -23,6 +23,9 @@ LARGEST = (
     1e75  # of numbers in data: fourth powers, as in the information about a variance, stay in the range of float64
 )
 
+MEANS = 1e76  # largest size of means of such data
+SPREADS = (1e-156, 1e154)  # of their variances that are not zero: the square of a mean over a variance is finite
+
 _said: ContextVar[set[Hashable] | None] = ContextVar("_said", default=None)  # warnings of the current call
 _saying = Lock()
 _encoded: ContextVar[list[Any] | None] = ContextVar("_encoded", default=None)  # the last objects that it has encoded
@@ -149,6 +152,29 @@ def too_large(value: float, column: int, largest: float = LARGEST) -> str:
         f"is {value}; expected numbers up to {largest:g}, whose squares do not overflow. Divide column {column} by its "
         "scale."
     )
+
+
+def check_range(array: Floats, name: str, who: str, lowest: float, highest: float) -> Floats:
+    """Return numbers that are zero, or between two positive numbers but for the sign; inverses and squares are finite.
+
+    Parameters
+    ----------
+    array : ndarray
+    name, who : str
+        Of the numbers and the caller, for the error message.
+    lowest, highest : float
+        Bounds of what is not zero.
+    """
+    sizes = np.abs(array)
+    wrong = (sizes > highest) | (sizes < lowest) & (sizes > 0)
+    if wrong.any():
+        where = tuple(int(i) for i in np.argwhere(wrong)[0])
+        least = f" and at least {lowest:g} unless they are zero" if lowest else ""
+        raise ValueError(
+            f"{who}: '{name}' must be numbers up to {highest:g}{least}, so that densities are within the range of "
+            f"floating point. Got {array[where]:g} at index {where}. Take other units of the data."
+        )
+    return array
 
 
 def check_probabilities(value: ArrayLike, name: str, who: str, shape: tuple[int, ...] | None = None) -> Floats:

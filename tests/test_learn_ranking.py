@@ -172,6 +172,16 @@ def test_threshold_is_that_of_unseen_decisions():
     assert np.mean(guess[labels == 1] != 1) - np.mean(guess[labels == 0] != 0) > 0.25
 
 
+def test_folds_without_a_class_are_refused():
+    X, _ = unbalanced(count=8)
+    learner = EqualErrorClassifier(PlugInClassifier(GaussianEstimator()), cv=3)
+    with pytest.raises(ValueError, match="EqualErrorClassifier: 3 folds need 3 objects of a class at least"):
+        learner.fit(X[:3], [0, 1, 1])
+    halves = [(np.arange(4), np.arange(4, 8)), (np.arange(4, 8), np.arange(4))]
+    with pytest.raises(ValueError, match="EqualErrorClassifier: fold 1 leaves no object of class 1 to train on"):
+        learner.set_params(cv=halves).fit(X, [0, 0, 0, 1, 0, 0, 0, 0])
+
+
 def test_priors_do_not_matter_any_more():
     X, y = unbalanced()
     guesses = [

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
 from genkern import (
     HMM,
     Bernoulli,
     Dirichlet,
     Exponential,
+    ExponentialEstimator,
     FisherScore,
     Gamma,
     Geometric,
@@ -339,3 +340,43 @@ def test_shares_are_mended_within_rounding():
     np.testing.assert_allclose(
         model.log_prob(np.array([[0.3, 0.7 + 5e-7]])), model.log_prob(np.array([[0.3, 0.7]])), atol=1e-6
     )
+
+
+# --- parameters and points of any size
+
+
+@pytest.mark.parametrize(("size", "prob"), [(0.5, 0.3), (2.0, 1e-5), (3e5, 0.5), (2e6, 0.9)])
+def test_information_about_large_counts_is_that_of_all_terms(size, prob):
+    mean = size * (1.0 - prob) / prob
+    k = np.arange(mean + 40.0 * (np.sqrt(mean / prob) + 1.0 / prob) + 1.0)
+    terms = size**2 * special.betainc(k + 1.0, size, 1.0 - prob) / (size + k) ** 2
+    block = NegativeBinomial([size], [prob]).information([1])[0][1]
+    np.testing.assert_allclose(block[0, 0], terms.sum(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-8, 1e8, 1e300])
+def test_information_is_finite_for_all_parameters(size):
+    for model in (
+        NegativeBinomial([size], [1e-300]),
+        NegativeBinomial([size], [0.5]),
+        Dirichlet([size, 1.0]),
+        Dirichlet([size, size]),
+        Gamma([size], [1.0]),
+        Gamma([1.0], [size]),
+        Exponential([size]),
+    ):
+        assert all(np.isfinite(np.asarray(block)).all() for _, block in model.information([3]))
+
+
+def test_parameters_without_an_inverse_are_refused():
+    for make in (lambda: Gamma([1.0], [1e-310]), lambda: Exponential([5e-324]), lambda: Geometric([1e-310])):
+        with pytest.raises(ValueError, match=r"must be .*from 1e-300 to .* at index \(0,\)"):
+            make()
+    with pytest.raises(ValueError, match=r"ExponentialEstimator: 'scale' would be .*Divide the column by its scale"):
+        ExponentialEstimator("ml").fit([[1e-310], [2e-310]])
+
+
+@pytest.mark.parametrize("model", [Poisson([1e19]), NegativeBinomial([1.0], [1e-18]), Geometric([1e-18])])
+def test_counts_that_no_integer_holds_are_not_drawn(model):
+    with pytest.raises(ValueError, match=r"sample: counts are drawn as 64-bit integers; expected means up to 1e\+16"):
+        model.sample(1, rng=0)

@@ -8,10 +8,13 @@ from scipy import integrate, stats
 
 from genkern import (
     HMM,
+    KDE,
     Categorical,
     CategoricalEstimator,
+    FactorialHMM,
     Gaussian,
     GaussianEstimator,
+    StudentT,
     as_alphabet,
     check_objects,
     check_score,
@@ -284,3 +287,31 @@ def test_raised_covariances_are_symmetric_to_the_last_bit_and_others_stay():
     units = np.sqrt(floor)[:, None] * np.sqrt(floor)
     assert np.linalg.eigvalsh(found / units).min() >= 1.0 - 1e-12
     assert np.linalg.eigvalsh(found - cov).min() >= -1e-12  # nothing is taken away
+
+
+def test_singular_covariances_are_drawn_from():
+    half = np.array([[1.0, 2.0], [1e3, 2e3]])
+    flat = Gaussian(np.zeros(2), half @ half.T)
+    x = np.concatenate(flat.sample(4000, rng=0))
+    np.testing.assert_allclose(x[:, 1], 1e3 * x[:, 0], rtol=1e-6, atol=1e-4)
+    np.testing.assert_allclose(x[:, 0].var(), 5.0, rtol=0.1)
+    np.testing.assert_array_equal(Gaussian([1.0, 2.0], np.zeros((2, 2))).sample(1, rng=0)[0], [[1.0, 2.0]])
+    with pytest.raises(ValueError, match=r"singular covariance \(channel 0\)"):
+        Gaussian([1.0, 2.0], 0.0).information([1])
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: Gaussian([0.0, 1e80], 1.0), "mean"),
+        (lambda: Gaussian([0.0, 1.0], [1.0, 1e-170]), "cov"),
+        (lambda: Gaussian([0.0, 1.0], 1e170 * np.eye(2)), "cov"),
+        (lambda: KDE([[1e80]], 1.0), "points"),
+        (lambda: KDE([[1.0]], 1e-170), "variance"),
+        (lambda: StudentT([0.0], [1.0], 1e-9), "df"),
+        (lambda: FactorialHMM([[1.0]], [[[1.0]]], [[[1e80]]], 1.0), r"means\[0\]"),
+    ],
+)
+def test_parameters_whose_squares_leave_the_range_are_refused(make, name):
+    with pytest.raises(ValueError, match=rf"'{name}' must be numbers up to .*Got .* at index .* Take other units"):
+        make()

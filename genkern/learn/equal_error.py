@@ -6,15 +6,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import check_cv, cross_val_predict
 from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.learn.ranking import equal_error_rate
-from genkern.validation import Floats
+from genkern.validation import Floats, parts_of_folds
 
 
 class EqualErrorClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -101,8 +100,10 @@ class EqualErrorClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 "Only binary classification is supported: EqualErrorClassifier needs objects of 2 classes. Got "
                 f"{len(self.classes_)} {'class' if len(self.classes_) == 1 else 'classes'}."
             )
-        with config_context(enable_metadata_routing=False):  # groups are for the folds
-            values = cross_val_predict(self.estimator, X, labels, groups=groups, cv=self.cv, method="decision_function")
+        splitter = check_cv(self.cv, labels, classifier=True)
+        parts = parts_of_folds(splitter, labels, groups, "EqualErrorClassifier")
+        _check_parts(parts, labels, self.classes_)
+        values = cross_val_predict(self.estimator, X, labels, cv=parts, method="decision_function")
         self.equal_error_rate_, self.threshold_ = equal_error_rate(labels, values)
         return self
 
@@ -145,3 +146,15 @@ class EqualErrorClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         tags.input_tags = inner.input_tags
         tags.classifier_tags.poor_score = inner.classifier_tags is not None and inner.classifier_tags.poor_score
         return tags
+
+
+def _check_parts(parts: list[tuple[Any, Any]], labels: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Raise if a classifier of some fold would see objects of one class only."""
+    for fold, (train, _) in enumerate(parts):
+        lacking = np.setdiff1d(classes, labels[train])
+        if len(lacking):
+            raise ValueError(
+                f"EqualErrorClassifier: fold {fold} leaves no object of class {lacking.tolist()[0]!r} to train "
+                f"on, which has {int((labels == lacking[0]).sum())}. Give at least two objects of each class, or a "
+                "'cv' that spreads them over its folds."
+            )

@@ -22,7 +22,16 @@ from genkern.models.hmm.model import HMM
 from genkern.models.information import Information, InformationBlocks
 from genkern.models.leaf import refuse_impossible
 from genkern.models.states import chain_visits, flat_rows, state_names
-from genkern.validation import Floats, check_array, check_int, check_number, check_option, check_probabilities
+from genkern.validation import (
+    MEANS,
+    Floats,
+    check_array,
+    check_int,
+    check_number,
+    check_option,
+    check_probabilities,
+    check_range,
+)
 
 MAX_STATES = 4096  # joint states up to which passes are exact: each costs a number per observation
 
@@ -96,6 +105,7 @@ class FactorialHMM(Model):
             first = check_probabilities(starts[c], f"starts[{c}]", "FactorialHMM")
             square = (*first.shape, first.shape[-1])
             level = check_array(means[c], f"means[{c}]", "FactorialHMM")
+            check_range(level, f"means[{c}]", "FactorialHMM", 0.0, MEANS)
             wanted = (*(firsts[0] if firsts else first).shape[:-1], first.shape[-1])
             d = (levels[0] if levels else level).shape[-1] if level.ndim > len(wanted) else 1
             if first.shape != wanted or level.shape != (*wanted, d):

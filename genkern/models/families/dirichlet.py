@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import digamma, gammaln, logsumexp, softmax, zeta
+from scipy.special import digamma, gammaln, logsumexp, softmax
 
 from genkern.core.families.newton import dirichlet_alpha
 from genkern.data.intake import locate
 from genkern.data.objects import Packed
 from genkern.models.families.exponential_family import ExponentialFamily, FamilyEstimator
-from genkern.models.families.gamma import EQUAL
+from genkern.models.families.gamma import EQUAL, squared_trigamma
 from genkern.models.information import Information
 from genkern.validation import REFUSE, RENORMALISE, Floats, check_number
 
@@ -97,9 +97,11 @@ class Dirichlet(ExponentialFamily):
 
     def member_information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return one (d, d) block per member: the covariances of the logarithms, for logarithms of alpha and beyond."""
-        total = zeta(2.0, self.alpha.sum(axis=-1))[..., None, None]
-        matrix = zeta(2.0, self.alpha)[..., None] * np.eye(self.n_features) - total
-        slope = self.alpha * self._stretch(coordinates)[0]
+        total = self.alpha.sum(axis=-1, keepdims=True)
+        share, common = self.alpha / total, squared_trigamma(total)[..., None]
+        matrix = squared_trigamma(self.alpha)[..., None] * np.eye(self.n_features)
+        matrix = matrix - common * share[..., :, None] * share[..., None, :]
+        slope = self._stretch(coordinates)[0]
         return list(matrix * slope[..., :, None] * slope[..., None, :] * np.asarray(draws)[:, None, None])
 
     def draw(self, which: NDArray[np.int64], rng: np.random.Generator) -> Floats:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from genkern.core.families import passes as core
 from genkern.data.objects import Packed
 from genkern.models.estimator import LeafEstimator
-from genkern.models.families.field_leaf import FieldLeaf
+from genkern.models.families.field_leaf import RANGES, FieldLeaf, out_of_range
 from genkern.models.fit.weights import point_weights
 from genkern.validation import Floats, check_number, check_option
 
@@ -153,6 +153,13 @@ class FamilyEstimator(LeafEstimator):
             place = np.argwhere(used)[np.argwhere(wrong)[0, 0]].tolist()
             where = f"object {place[0]}, member {place[1]}" if len(leaf.shape) > 1 else f"member {place[0]}"
             raise ValueError(f"{type(self).__name__}: {where}: {self.degenerate}")
+        for name, kind, values in zip(self.family._fields, self.family._ranges, solved, strict=True):
+            outside = out_of_range(values, kind)
+            if outside.any():
+                raise ValueError(
+                    f"{type(self).__name__}: '{name}' would be {values[outside].flat[0]:g}; expected is "
+                    f"{RANGES[kind]}. Divide the column by its scale."
+                )
         fields = [value.copy() for value in leaf._values()]
         for field, values in zip(fields, solved, strict=True):
             field[used] = values

@@ -16,12 +16,14 @@ from genkern.models.leaf import Leaf
 from genkern.validation import Floats, check_array
 
 RANGES = {
-    "positive": "positive",
-    "nonnegative": "at least zero",
+    "positive": "positive, from 1e-300 to 1e300",
+    "nonnegative": "at least zero, and at most 1e300",
     "probability": "between zero and one",
-    "success": "above zero and at most one",
-    "real": "numbers",
+    "success": "above zero, from 1e-300 to one",
+    "real": "numbers up to 1e300",
 }
+LOWEST, HIGHEST = 1e-300, 1e300  # of positive parameters: they and their inverses are numbers with all digits
+MOST = 1e16  # mean of counts that are drawn: they are 64-bit integers
 LARGEST = 1e200  # of numbers in data: statistics are linear in them, or in their logarithms
 POSITIVE, PROBABILITY = ("positive", "nonnegative"), ("probability", "success")
 
@@ -71,7 +73,7 @@ class FieldLeaf(Leaf):
         if 0 in shape:
             raise ValueError(f"{who}: parameters must not be empty. Got shape {shape}.")
         for (name, array), kind in zip(arrays.items(), self._ranges, strict=True):
-            wrong = _out_of_range(array, kind)
+            wrong = out_of_range(array, kind)
             if wrong.any():
                 where = tuple(int(i) for i in np.argwhere(wrong)[0])
                 raise ValueError(f"{who}: '{name}' must be {RANGES[kind]}. Got {array[where]:g} at index {where}.")
@@ -202,9 +204,19 @@ class FieldLeaf(Leaf):
         return list(draws.reshape(n, length, draws.shape[-1]))
 
 
-def _out_of_range(value: Floats, kind: str) -> NDArray[np.bool_]:
+def out_of_range(value: Floats, kind: str) -> NDArray[np.bool_]:
     """Return where a field is not in its range."""
     if kind == "real":
-        return np.zeros(value.shape, bool)
-    low = value <= 0 if kind in ("positive", "success") else value < 0
-    return low | (value > 1) if kind in PROBABILITY else low
+        return np.abs(value) > HIGHEST
+    low = value < (LOWEST if kind in ("positive", "success") else 0.0)
+    return low | (value > (1.0 if kind in PROBABILITY else HIGHEST))
+
+
+def refuse_beyond(mean: Floats, who: str) -> None:
+    """Raise where counts of so large a mean cannot be drawn."""
+    if (mean > MOST).any():
+        where = tuple(int(i) for i in np.argwhere(mean > MOST)[0])
+        raise ValueError(
+            f"{who}.sample: counts are drawn as 64-bit integers; expected means up to {MOST:g}. Got {mean[where]:g} at "
+            f"index {where}. Count in larger units."
+        )

@@ -82,7 +82,7 @@ class Gamma(ExponentialFamily):
 
     def unit_information(self) -> list[list[Floats | float]]:
         """Return the information about the logarithms of shape and scale."""
-        return [[self.shapes**2 * zeta(2.0, self.shapes), self.shapes], [self.shapes, self.shapes]]
+        return [[squared_trigamma(self.shapes), self.shapes], [self.shapes, self.shapes]]
 
     def draw(self, which: NDArray[np.int64], rng: np.random.Generator) -> Floats:
         """Return one vector from each named member; numbers too small for a float become the smallest one."""
@@ -157,6 +157,12 @@ class GammaEstimator(FamilyEstimator):
         a = leaf.shapes
         prior: Floats = (xlogy(a, a) - (1.0 + np.euler_gamma) * a - gammaln(a)).sum(axis=(-1, -2))
         return self.pseudocount * prior
+
+
+def squared_trigamma(a: Floats) -> Floats:
+    r"""Return :math:`a^2 \psi'(a) = 1 + a^2 \psi'(a + 1)`, also where one of both is beyond the range of numbers."""
+    value: Floats = 1.0 + a * (a * zeta(2.0, a + 1.0))
+    return value
 
 
 def not_positive(points: Floats) -> NDArray[np.bool_]:

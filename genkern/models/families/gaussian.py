@@ -12,7 +12,7 @@ from genkern.data.objects import Packed, pack_points, pack_series
 from genkern.models.characteristic import Scaled, Waves, turns
 from genkern.models.information import Information, diagonal_information
 from genkern.models.leaf import Leaf
-from genkern.validation import Floats, check_array
+from genkern.validation import MEANS, SPREADS, Floats, check_array, check_range
 
 
 class Gaussian(Leaf):
@@ -160,6 +160,7 @@ class Gaussian(Leaf):
 
     def member_information(self, draws: Floats, coordinates: str) -> list[Information]:
         """Return the blocks of means (one per member), then of covariances (one per member)."""
+        self._refuse_singular()
         if self.covariance_type == "full":
             inverse = precisions(self.cov)
             return [*(draws[:, None, None] * inverse), *map(vech_information, inverse, draws)]
@@ -170,7 +171,7 @@ class Gaussian(Leaf):
         jacobian = spread_jacobian(spread, coordinates)
         return [
             *means,
-            *map(diagonal_information, 0.5 * count * draws[:, None] * jacobian**2 / spread**2),
+            *map(diagonal_information, 0.5 * count * draws[:, None] * (jacobian / spread) ** 2),
         ]
 
     def parameters(self, coordinates: str = "softmax") -> Floats:
@@ -238,7 +239,7 @@ class Gaussian(Leaf):
         """Return one vector from each named member."""
         noise = rng.standard_normal((len(which), self.mean.shape[-1]))
         if self.covariance_type == "full":
-            noise = np.einsum("tab,tb->ta", np.linalg.cholesky(self.cov)[which], noise)
+            noise = np.einsum("tab,tb->ta", _factors(self.cov)[which], noise)
         else:
             noise = noise * np.sqrt(self.variances)[which]
         return self.mean[which] + noise
@@ -254,6 +255,7 @@ def check_spread(mean: ArrayLike, spread: ArrayLike, name: str, who: str) -> tup
     """Return means batch + (d,) with variances that are not negative, or symmetric positive semi-definite matrices."""
     location = np.atleast_1d(check_array(mean, "mean", who))
     table = check_array(spread, name, who)
+    check_range(location, "mean", who, 0.0, MEANS)
     batch, d = location.shape[:-1], location.shape[-1]
     if table.ndim == 0:
         table = np.full(batch, float(table))
@@ -266,7 +268,8 @@ def check_spread(mean: ArrayLike, spread: ArrayLike, name: str, who: str) -> tup
         if (table < 0).any():
             where = tuple(int(i) for i in np.argwhere(table < 0)[0])
             raise ValueError(f"{who}: variances must not be negative. Got {table[where]:g} at index {where}.")
-        return location, table
+        return location, check_range(table, name, who, *SPREADS)
+    check_range(np.diagonal(table, axis1=-2, axis2=-1), name, who, *SPREADS)
     gap = np.abs(table - np.swapaxes(table, -1, -2)).max(axis=(-1, -2))
     size = np.abs(table).max(axis=(-1, -2))
     if (gap > 1e-8 * size).any():
@@ -279,6 +282,19 @@ def check_spread(mean: ArrayLike, spread: ArrayLike, name: str, who: str) -> tup
             f"{who}: covariances must be positive semi-definite. Member {where} has eigenvalue {lowest[where]:g}."
         )
     return location, 0.5 * (table + np.swapaxes(table, -1, -2))
+
+
+def _factors(covs: Floats) -> Floats:
+    """Return for each covariance (n, d, d) a matrix that gives it times its transpose, also for singular ones."""
+    try:
+        return np.linalg.cholesky(covs)
+    except np.linalg.LinAlgError:
+        if len(covs) > 1:
+            return np.concatenate([_factors(cov[None]) for cov in covs])
+    variances = np.diagonal(covs, axis1=-2, axis2=-1)
+    values, vectors = np.linalg.eigh(in_units(covs, variances))
+    factors: Floats = np.sqrt(variances)[..., None] * vectors * np.sqrt(np.maximum(values, 0.0))[:, None]
+    return factors
 
 
 def in_units(cov: Floats, variances: Floats) -> Floats:

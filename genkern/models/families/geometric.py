@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from genkern.models.families.exponential_family import ConjugateEstimator, ExponentialFamily, observed
+from genkern.models.families.field_leaf import refuse_beyond
 from genkern.models.families.negative_binomial import no_count
 from genkern.validation import Floats
 
@@ -70,6 +71,7 @@ class Geometric(ExponentialFamily):
 
     def draw(self, which: NDArray[np.int64], rng: np.random.Generator) -> Floats:
         """Return one vector from each named member."""
+        refuse_beyond(1.0 / self.prob, "Geometric")
         return rng.geometric(self.prob[which]).astype(np.float64) - 1.0
 
 

@@ -10,10 +10,10 @@ from scipy.special import betainc, xlogy
 
 from genkern.core.families.gamma_ratio import deviance, digamma_rise, stirling_rest
 from genkern.data.objects import Packed
-from genkern.models.families.field_leaf import FieldLeaf
+from genkern.models.families.field_leaf import HIGHEST, FieldLeaf, refuse_beyond
 from genkern.validation import Floats
 
-CHUNK = 1 << 16  # terms of a series summed at a time
+CHUNK = 1 << 16  # terms of a series that are summed one by one
 
 
 class NegativeBinomial(FieldLeaf):
@@ -90,10 +90,12 @@ class NegativeBinomial(FieldLeaf):
         """Return the information about log size and logit prob."""
         mixed = -self.size * (1.0 - self.prob)
         about_size = np.vectorize(_size_information)(self.size, self.prob)
-        return [[self.size**2 * about_size, mixed], [mixed, -mixed]]
+        return [[about_size, mixed], [mixed, -mixed]]
 
     def draw(self, which: NDArray[np.int64], rng: np.random.Generator) -> Floats:
         """Return one vector from each named member."""
+        with np.errstate(over="ignore"):
+            refuse_beyond(self.size / self.prob, "NegativeBinomial")
         return rng.negative_binomial(self.size[which], self.prob[which]).astype(np.float64)
 
 
@@ -126,11 +128,28 @@ def log_mass(x: Floats, size: Floats, prob: Floats) -> Floats:
 
 
 def _size_information(size: float, prob: float) -> float:
-    r"""Return :math:`\sum_{k \ge 0} P(x > k) / (r + k)^2`, the expectation of trigamma(r) - trigamma(r + x)."""
-    mean = size * (1.0 - prob) / prob
-    end = int(mean + 40.0 * (np.sqrt(mean / prob) + 1.0 / prob)) + 1  # covers the distribution up to e^-40
-    total = 0.0
-    for first in range(0, end, CHUNK):
-        k = np.arange(first, min(first + CHUNK, end), dtype=np.float64)
-        total += float((betainc(k + 1.0, size, 1.0 - prob) / (size + k) ** 2).sum())
-    return total
+    r"""Return :math:`r^2 \sum_{k \ge 0} P(x > k) / (r + k)^2`, r^2 times the mean of trigamma(r) - trigamma(r + x).
+
+    Beyond the first terms the sum is an integral, to a relative error of the inverse square of their number: by
+    Gauss-Legendre quadrature between points that grow by a factor, and others where P falls from one to zero.
+    """
+    fail = 1.0 - prob
+
+    def term(k: Floats) -> Floats:
+        value: Floats = betainc(k + 1.0, size, fail) * (size / (size + k)) ** 2
+        return value
+
+    with np.errstate(over="ignore"):
+        mean, width = min(size * fail / prob, HIGHEST), min(np.sqrt(size * fail) / prob, HIGHEST)
+        end = min(mean + 40.0 * (width + 1.0 / prob) + 1.0, HIGHEST)  # covers the distribution up to e^-40
+    total = float(term(np.arange(min(end, CHUNK))).sum())
+    if end <= CHUNK:
+        return total
+    first = CHUNK - 0.5
+    grown = np.geomspace(first, end, 2 + int(8.0 * np.log(end / first)))
+    fall = mean + width * np.linspace(-12.0, 12.0, 97)
+    ends = np.unique(np.concatenate([grown, fall[(fall > first) & (fall < end)]]))
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    half = 0.5 * np.diff(ends)
+    values = term(ends[:-1, None] + half[:, None] * (1.0 + nodes))
+    return total + float((half[:, None] * weights * values).sum())

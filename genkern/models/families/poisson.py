@@ -10,6 +10,7 @@ from scipy.special import gammaln
 
 from genkern.data.objects import Packed
 from genkern.models.families.exponential_family import ConjugateEstimator, ExponentialFamily, observed
+from genkern.models.families.field_leaf import refuse_beyond
 from genkern.models.families.negative_binomial import NegativeBinomial, no_count
 from genkern.validation import Floats
 
@@ -77,6 +78,7 @@ class Poisson(ExponentialFamily):
 
     def draw(self, which: NDArray[np.int64], rng: np.random.Generator) -> Floats:
         """Return one vector from each named member."""
+        refuse_beyond(self.rate, "Poisson")
         return rng.poisson(self.rate[which]).astype(np.float64)
 
 

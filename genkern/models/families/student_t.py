@@ -13,7 +13,9 @@ from genkern.data.objects import Packed, pack_points, pack_series
 from genkern.models.families.gaussian import Gaussian, check_spread, spread_jacobian, vech_information
 from genkern.models.information import Information
 from genkern.models.leaf import Leaf
-from genkern.validation import Floats, check_array
+from genkern.validation import Floats, check_array, check_range
+
+LIGHTEST = 0.1  # degrees of freedom of draws: a chi-square variable underflows once in 1e15 of them
 
 
 class StudentT(Leaf):
@@ -72,6 +74,7 @@ class StudentT(Leaf):
             raise ValueError(
                 f"StudentT: 'df' must be a positive number or an array of shape {shape}. Got {freedom.tolist()!r:.80}."
             )
+        check_range(freedom, "df", "StudentT", 1e-6, 1e100)
         self._freeze(mean=location, scale=spread, df=freedom)
 
     @property
@@ -265,6 +268,11 @@ class StudentT(Leaf):
         """Return one vector from each named member."""
         noise = Gaussian._restore(np.zeros_like(self.mean), self.scale).draw(which, rng)
         df = self.df if self.df.ndim == self.mean.ndim else self.df[:, None]
+        if (df < LIGHTEST).any():
+            raise ValueError(
+                f"StudentT.sample: 'df' is {df.min():g}; expected at least {LIGHTEST:g}, since draws of fewer degrees "
+                "of freedom leave the range of floating point. Give larger ones."
+            )
         return self.mean[which] + noise * np.sqrt(df[which] / rng.chisquare(df[which]))
 
     def sample(self, n: int, *, length: int = 1, rng: Any = None) -> list[Floats]:

@@ -81,7 +81,9 @@ class VonMises(ExponentialFamily):
     def unit_information(self) -> list[list[Floats | float]]:
         """Return the information about the mean and the logarithm of the concentration, which are uncorrelated."""
         kappa = self.concentration
-        return [[kappa * bessel_ratio(kappa), 0.0], [0.0, kappa**2 * bessel_ratio_slope(kappa)]]
+        bounded = np.minimum(kappa, 1e100)  # beyond, the information about the logarithm is 1/2 to the last bit
+        about_log = bounded**2 * bessel_ratio_slope(bounded)
+        return [[kappa * bessel_ratio(kappa), 0.0], [0.0, about_log]]
 
     def draw(self, which: NDArray[np.int64], rng: np.random.Generator) -> Floats:
         """Return one vector of angles in [-pi, pi] from each named member."""

@@ -13,7 +13,7 @@ from genkern.models import simplex
 from genkern.models.characteristic import Scaled, Waves, turns
 from genkern.models.information import Information
 from genkern.models.leaf import Leaf
-from genkern.validation import RENORMALISE, Floats, check_array
+from genkern.validation import MEANS, RENORMALISE, SPREADS, Floats, check_array, check_range
 
 
 class KDE(Leaf):
@@ -71,6 +71,8 @@ class KDE(Leaf):
             if (array < 0).any():
                 where = tuple(int(i) for i in np.argwhere(array < 0)[0])
                 raise ValueError(f"KDE: '{name}' must not be negative. Got {array[where]:g} at index {where}.")
+        check_range(centres, "points", "KDE", 0.0, MEANS)
+        check_range(spread, "variance", "KDE", *SPREADS)
         total = shares.sum(axis=-1, keepdims=True)
         if (total == 0).any():
             raise ValueError("KDE: 'weights' must not all be zero; give counts of the points, or None.")
@@ -92,13 +94,17 @@ class KDE(Leaf):
 
     def _kernels(self, rows: int) -> core.Kernels:
         """Return the arrays of the passes, with leading axes (rows, n)."""
+        self._refuse_zero()
+        count, d = self.points.shape[-2:]
+        points, weights = self.points.reshape(rows, -1, count, d), self.weights.reshape(rows, -1, count)
+        return core.kernels_of(points, weights, self.variance.reshape(rows, -1))
+
+    def _refuse_zero(self) -> None:
+        """Raise where a member has no density."""
         if (self.variance == 0).any():
             where = tuple(int(i) for i in np.argwhere(self.variance == 0)[0])
             member = f"member {where}" if where else "the estimate"
             raise ValueError(f"KDE: {member} has variance zero, so it has no density. Give it a variance > 0.")
-        count, d = self.points.shape[-2:]
-        points, weights = self.points.reshape(rows, -1, count, d), self.weights.reshape(rows, -1, count)
-        return core.kernels_of(points, weights, self.variance.reshape(rows, -1))
 
     def log_density(self, points: NDArray[Any]) -> Floats:
         """Return log densities (N,) + batch; missing coordinates are integrated out."""
@@ -146,6 +152,7 @@ class KDE(Leaf):
 
         One (d, d) block per point, then one (1, 1) per variance, then one (n, n) of weights per member.
         """
+        self._refuse_zero()
         d = self.points.shape[-1]
         points = (draws / self.variance)[:, None] * self.weights
         spread = 0.5 * d * draws * (_jacobian(self.variance, coordinates) / self.variance) ** 2

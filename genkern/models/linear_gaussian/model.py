@@ -16,7 +16,7 @@ from genkern.models.base import COMMON, COORDINATES, Model, Statistics
 from genkern.models.families.gaussian import Gaussian
 from genkern.models.graph.model import Graph, make_graph, pack_rows, unique_patterns
 from genkern.models.information import Information, InformationBlocks
-from genkern.validation import Floats, check_array, check_int, check_option
+from genkern.validation import MEANS, SPREADS, Floats, check_array, check_int, check_option, check_range
 
 ROWS_PER_PATTERN = 16  # with fewer rows per pattern of missing entries, rows are computed one by one
 
@@ -180,9 +180,16 @@ class LinearGaussianNet(Model):
             weights[..., part.own[:, None], part.above] = part.coefficients[..., :-1]
             bias[..., part.own] = part.coefficients[..., -1]
             cov[..., part.own[:, None], part.own] = part.noise_cov
-        spread = np.linalg.inv(np.eye(size) - weights)
-        joint = spread @ cov @ np.swapaxes(spread, -1, -2)
-        return (spread @ bias[..., None])[..., 0], 0.5 * (joint + np.swapaxes(joint, -1, -2))
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = np.linalg.inv(np.eye(size) - weights)
+            joint = spread @ cov @ np.swapaxes(spread, -1, -2)
+            mean = (spread @ bias[..., None])[..., 0]
+        who = "LinearGaussianNet"
+        check_range(check_array(mean, "means of the nodes", who), "means of the nodes", who, 0.0, MEANS)
+        check_array(joint, "covariances of the nodes", who)
+        variances = np.diagonal(joint, axis1=-2, axis2=-1)
+        check_range(variances, "variances of the nodes", who, *SPREADS)
+        return mean, 0.5 * (joint + np.swapaxes(joint, -1, -2))
 
     def to_gaussian(self) -> Gaussian:
         """Return the distribution of the observed nodes, of the batch of the net."""
