@@ -287,7 +287,7 @@ def check_spread(mean: ArrayLike, spread: ArrayLike, name: str, who: str) -> tup
 def _factors(covs: Floats) -> Floats:
     """Return for each covariance (n, d, d) a matrix that gives it times its transpose, also for singular ones."""
     try:
-        return np.linalg.cholesky(covs)
+        return np.asarray(np.linalg.cholesky(covs), np.float64)
     except np.linalg.LinAlgError:
         if len(covs) > 1:
             return np.concatenate([_factors(cov[None]) for cov in covs])
