@@ -42,7 +42,7 @@ slow: $(READY)
 
 # Hostile objects and parameters through all models, kernels and features: other ones in every run, so many of each.
 fuzz: $(READY)
-	GENKERN_FUZZ=$${GENKERN_FUZZ:-100} $(BIN)/python -m pytest -q -n auto $(wildcard tests/test_fuzz_*.py)
+	GENKERN_FUZZ=$${GENKERN_FUZZ:-100} $(BIN)/python -m pytest -q -n auto $(wildcard tests/test_fuzz_*.py tests/test_io_fuzz.py)
 
 # What the suite sees of changes to the package: a sample of mutants, one by one, in a copy.
 mutate: $(READY)

@@ -65,7 +65,8 @@ def compared(draw: Any, kernel: Kernel) -> Any:
     ordinary = representations(kernel, 0)
     if kernel.vectors:
         table = draw(rows(ordinary))
-        return sparse.csr_matrix(table) if kernel.accepts_sparse and draw(st.booleans()) else table
+        storable = kernel.accepts_sparse and table.dtype != np.float16  # SciPy stores no halves
+        return sparse.csr_matrix(table) if storable and draw(st.booleans()) else table
     if kernel in SEQUENCE_KERNELS:
         return draw(hostile(draw(st.sampled_from(["strings", "series"]))))
     if kernel in SET_KERNELS:
@@ -80,7 +81,7 @@ def compared(draw: Any, kernel: Kernel) -> Any:
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@examples(few=4)
+@examples(few=2)
 @given(data=st.data())
 def test_representations(kernel: Kernel, data: Any) -> None:
     with safely():
