@@ -89,6 +89,22 @@ def test_nothing_reads_or_writes_pickles() -> None:
                 assert any(word.arg == "allow_pickle" for word in node.keywords), path
 
 
+def test_nothing_starts_a_shell_or_another_program() -> None:
+    starting = re.compile(r"os\.(system|popen|exec\w+|spawn\w+|posix_spawn\w*|startfile)$")
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not {"subprocess", "pty", "pexpect"} & {name.partition(".")[0] for name in names}, path
+            assert not isinstance(node, ast.keyword) or node.arg != "shell", path
+            assert not isinstance(node, ast.Attribute) or not starting.match(ast.unparse(node)), path
+            assert (
+                not isinstance(node, ast.ImportFrom)
+                or node.module != "os"
+                or not any(starting.match(f"os.{alias.name}") for alias in node.names)
+            ), path
+
+
 def test_version_is_that_of_the_project() -> None:
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text()
     assert f'version = "{genkern.__version__}"' in text
