@@ -20,6 +20,7 @@ from genkern.validation import Floats, check_sizes, remember_width
 Ints = NDArray[np.int64]
 
 ROUNDING = 1e-6  # of the largest entry: more asymmetry or a more negative eigenvalue is no (single precision) rounding
+BLOCK = 1 << 19  # numbers in a block of rows
 
 
 class KernelClassifier(ClassifierMixin, BaseEstimator):
@@ -165,14 +166,29 @@ def check_symmetric(K: Floats, who: str) -> Floats:
     if not len(K):
         raise ValueError(f"{who}: there is no object. Got a kernel matrix of shape {K.shape}.")
     assert_all_finite(K, input_name="the kernel matrix")
-    off = np.abs(K - K.T)
-    if off.max() > ROUNDING * np.abs(K).max():
-        i, j = np.unravel_index(off.argmax(), off.shape)
+    worst, i, j = 0.0, 0, 0
+    for rows in row_blocks(K):
+        off = np.abs(K[rows] - K[:, rows].T)
+        if off.max() > worst:
+            at, j = (int(index) for index in np.unravel_index(off.argmax(), off.shape))
+            worst, i = float(off.max()), rows.start + at
+    if worst > ROUNDING * largest_entry(K):
         raise ValueError(
             f"{who}: the kernel matrix of the training objects must be symmetric. Got {K[i, j]:.6g} at ({i}, {j}) and "
             f"{K[j, i]:.6g} at ({j}, {i})."
         )
-    return K if not off.any() else 0.5 * (K + K.T)
+    return K if worst == 0.0 else 0.5 * (K + K.T)
+
+
+def row_blocks(a: Floats) -> list[slice]:
+    """Return slices of rows of a few megabytes each, so that temporary arrays stay small."""
+    step = max(1, BLOCK // max(1, a.shape[1]))
+    return [slice(first, min(first + step, len(a))) for first in range(0, len(a), step)]
+
+
+def largest_entry(K: Floats) -> float:
+    """Return the largest absolute value."""
+    return float(max(K.max(), -K.min()))
 
 
 def check_definite(K: Floats, allowed: float, who: str, remedy: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 
 from genkern.learn.calibration import Calibrated, Calibrator
@@ -135,9 +136,13 @@ class KernelRidgeClassifierCV(Calibrated, KernelClassifier):
         Y = targets(codes, len(self.classes_))
         linear, free = self._named("linear"), self.bias == "free"
         thin = linear and X.shape[1] < len(Y) - 1
-        K = X if thin else self._within(X)
+        featured = thin or (linear and not sparse.issparse(X))  # then K is not needed beside its eigenvectors
         roots = np.sqrt(np.maximum(weights, UNSEEN * weights.max()))
-        spectrum = feature_spectrum(dense(X), roots, free) if thin else gram_spectrum(K, roots, free, who)
+        if thin:
+            spectrum = feature_spectrum(dense(X), roots, free)
+        else:
+            K = self._within(X)
+            spectrum = gram_spectrum(K if featured else np.array(K, order="C"), roots, free, who)
         decisions = left_out(spectrum, Y, alphas, members, who)
         self.cv_squared_ = np.average(((decisions - Y) ** 2).mean(axis=2), axis=1, weights=weights)
         decisions = decisions[:, :, 0] if Y.shape[1] == 1 else decisions
@@ -149,7 +154,7 @@ class KernelRidgeClassifierCV(Calibrated, KernelClassifier):
         self.calibrator_ = Calibrator().fit(self.cv_decision_, codes, weights)
         dual = coefficients(spectrum, Y, self.alpha_)
         self._keep(X, dual.T)
-        fitted = X @ self.coef_.T if thin else K @ dual
+        fitted = X @ self.coef_.T if featured else K @ dual
         self.intercept_ = free * np.average(Y - fitted, axis=0, weights=weights)
         return self
 

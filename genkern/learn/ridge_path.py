@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, svd
 
-from genkern.learn.kernel_classifier import ROUNDING, Ints, refuse_indefinite
+from genkern.learn.kernel_classifier import ROUNDING, Ints, largest_entry, refuse_indefinite, row_blocks
 from genkern.validation import Floats
 
 EPSILON = np.finfo(np.float64).eps
@@ -59,25 +59,37 @@ def gram_spectrum(K: Floats, roots: Floats, centred: bool, who: str) -> Eigensys
 
     ``roots`` (n,) are those of the weights of objects. A reflection that takes the constant vector to the first axis
     leaves a matrix of one row and column less, so that the eigenvectors are orthogonal to the constants to the last
-    digit.
+    digit. K, in C order, is overwritten: its memory ends up with the vectors, and there is one more matrix beside it.
     """
-    K = K if (roots == 1.0).all() else K * roots * roots[:, None]
-    n, largest = len(K), np.abs(K).max()
+    if not (roots == 1.0).all():
+        K *= roots
+        K *= roots[:, None]
+    n, largest = len(K), largest_entry(K)
+    mirror = -roots / np.linalg.norm(roots)
     if centred:
-        mirror = -roots / np.linalg.norm(roots)
         mirror[0] += 1.0
         mirror *= np.sqrt(2.0) / np.linalg.norm(mirror)
         image = K @ mirror
         image -= 0.5 * (mirror @ image) * mirror
-        K = (K - np.outer(mirror, image) - np.outer(image, mirror))[1:, 1:]
-    values, vectors = eigh(K, driver="evd", check_finite=False)
-    size = float(max(values[-1], largest))  # of equal objects nothing is left but rounding of their kernel values
-    if values[0] < -ROUNDING * size:
+        for rows in row_blocks(K):
+            K[rows] -= np.outer(mirror[rows], image)
+            K[rows] -= np.outer(image[rows], mirror)
+    size, memory = n - centred, K.reshape(-1)
+    for i in range(size if centred else 0):  # without the first row and column, in one piece
+        memory[i * size : (i + 1) * size] = K[i + 1, 1:]
+    inner = memory[: size * size].reshape(size, size).T
+    values, found = eigh(inner, driver="evr", overwrite_a=True, check_finite=False)
+    scale = float(max(values[-1], largest))  # of equal objects nothing is left but rounding of their kernel values
+    if values[0] < -ROUNDING * scale:
         refuse_indefinite(values[0], values[-1], who, REMEDY)
+    vectors = memory[: n * size].reshape(n, size)
+    vectors[n - size :] = found
     if centred:
-        vectors = np.vstack([np.zeros((1, n - 1)), vectors])
-        vectors -= np.outer(mirror, mirror @ vectors)
-    return Eigensystem(vectors, np.maximum(values, 0.0), centred, True, roots, size)
+        sums = mirror[1:] @ found
+        vectors[0] = 0.0
+        for rows in row_blocks(vectors):
+            vectors[rows] -= np.outer(mirror[rows], sums)
+    return Eigensystem(vectors, np.maximum(values, 0.0), centred, True, roots, scale)
 
 
 def feature_spectrum(X: Floats, roots: Floats, centred: bool) -> Eigensystem:
@@ -110,10 +122,12 @@ def left_out(spectrum: Eigensystem, Y: Floats, alphas: Floats, groups: list[Ints
         floor = 0.0
         _check_noise(spectrum, alphas, who)
     if groups is None:
-        squares = vectors**2
-        freedom = shrink @ squares.T  # of each residual: one minus the leverage
-        if not spectrum.complete:
-            freedom += 1.0 - constant**2 - squares.sum(axis=1)
+        freedom = np.empty((len(alphas), len(vectors)))  # of each residual: one minus the leverage
+        for rows in row_blocks(vectors):
+            squares = vectors[rows] ** 2
+            freedom[:, rows] = shrink @ squares.T
+            if not spectrum.complete:
+                freedom[:, rows] += 1.0 - constant[rows] ** 2 - squares.sum(axis=1)
         low = np.flatnonzero(freedom.min(axis=1) <= floor)
         if len(low):
             raise _lost(alphas[low[0]], who)

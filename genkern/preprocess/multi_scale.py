@@ -92,13 +92,13 @@ class MultiScale(Transformer):
         ends = np.cumsum([0, *(block.shape[1] for block in features)]).tolist()
         self.blocks_ = {name: slice(*bounds) for name, bounds in zip(parts, pairwise(ends))}
         self.parts_, self.n_channels_ = parts, packed.values.shape[1]
-        return np.concatenate(features, axis=1)
+        return _side_by_side(features)
 
     @one_warning_each()
     def _transform(self, X: Any) -> Floats:
         packed = pack_series(X, "MultiScale", n_channels=self.n_channels_)
         with one_blas_thread():
-            return np.concatenate(self._run(_transform, self.parts_, _as_list(X, packed)), axis=1)
+            return _side_by_side(self._run(_transform, self.parts_, _as_list(X, packed)))
 
     def _names_out(self, given: Any) -> Any:
         """Return the names that the embedding gives, with the kind of window in front."""
@@ -144,6 +144,17 @@ def _as_list(X: Any, packed: Packed) -> list[Any]:
     if type(X) is list:
         return X
     return made_once(X, "series", lambda: handed_on(packed), lambda _: int(packed.values.nbytes))
+
+
+def _side_by_side(blocks: list[Floats]) -> Floats:
+    """Return the blocks of features in one table; the list is emptied, so that memory never holds them twice."""
+    whole = np.empty((len(blocks[0]), sum(block.shape[1] for block in blocks)))
+    end = whole.shape[1]
+    while blocks:
+        block = blocks.pop()
+        end -= block.shape[1]
+        whole[:, end : end + block.shape[1]] = block
+    return whole
 
 
 def _fit_transform(part: Pipeline, series: Any, y: Any) -> Floats:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core.jit import jit
+from genkern.core.jit import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,16 +42,17 @@ def describe_windows(values: Floats, windows: WindowOffsets, waves: Floats, floo
     """
     out = np.empty((int(windows.starts[-1]), values.shape[1], 1 + waves.shape[1]))
     scaled = floors is not None
-    _describe(np.ascontiguousarray(values), windows, waves, np.zeros(0) if floors is None else floors, scaled, out)
+    work = np.empty(waves.shape[0] + waves.shape[1])
+    given = np.zeros(0) if floors is None else floors
+    _describe(np.ascontiguousarray(values), windows, waves, given, scaled, work, out)
     return out
 
 
-@jit
-def _describe(values, windows, waves, floors, scaled, out):
-    """Fill out (M, d, 1 + q) window by window."""
+@kernel
+def _describe(values, windows, waves, floors, scaled, work, out):
+    """Fill out (M, d, 1 + q) window by window; work (w + q,) holds one window and its sums."""
     width, count = waves.shape
-    window = np.empty(width)
-    sums = np.empty(count)
+    window, sums = work[:width], work[width:]
     for i in range(len(windows.strides)):
         first = windows.offsets[i]
         length = windows.offsets[i + 1] - first
@@ -68,7 +69,7 @@ def _describe(values, windows, waves, floors, scaled, out):
                     out[p, c, 1 + k] = sums[k] / by
 
 
-@jit
+@kernel
 def _sum_up(window, waves, sums):
     """Fill sums (q,) with the inner products of a window's deviations from its mean; return mean and deviation."""
     width, count = waves.shape
@@ -79,11 +80,13 @@ def _sum_up(window, waves, sums):
             there += 1
             mean += window[j]
     if 2 * there < width:
-        sums[:] = np.nan
+        for k in range(count):
+            sums[k] = np.nan
         return np.nan, np.nan
     mean /= there
     square = 0.0
-    sums[:] = 0.0
+    for k in range(count):
+        sums[k] = 0.0
     for j in range(width):
         if not np.isnan(window[j]):
             gap = window[j] - mean

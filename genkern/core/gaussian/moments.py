@@ -38,8 +38,8 @@ def _enter(values, weights, first, count, work):
 
 
 @jit
-def moments_diagonal(normals, values, offsets, weights, out, work):
-    """Add weighted centred moments, by chunks of each object."""
+def moments_of_columns(normals, values, offsets, weights, out, work):
+    """Add weighted centred moments, by chunks of each object, without those that ``moments_of_rows`` adds."""
     rows, n, d = normals.mean.shape
     for i in range(len(offsets) - 1):
         p = i if rows > 1 else 0
@@ -47,7 +47,6 @@ def moments_diagonal(normals, values, offsets, weights, out, work):
         for first in range(offsets[i], offsets[i + 1], CHUNK):
             count = min(CHUNK, offsets[i + 1] - first)
             if d >= W and _is_complete(values, first, count):
-                _moments_of_rows(normals, p, values, (first, count), weights, out, g, work)
                 continue
             missing = _enter(values, weights, first, count, work)
             for k in range(n):
@@ -57,6 +56,22 @@ def moments_diagonal(normals, values, offsets, weights, out, work):
             if missing:
                 for t in range(first, first + count):
                     add_diagonal(normals, p, values, t, weights, out, g)
+
+
+@kernel
+def moments_of_rows(normals, values, offsets, weights, out, work):
+    """Add weighted centred moments of eight entries or more, by complete chunks; return whether any is incomplete."""
+    rows, left = len(normals.mean), False
+    for i in range(len(offsets) - 1):
+        p = i if rows > 1 else 0
+        g = i if len(out.weight) > 1 else 0
+        for first in range(offsets[i], offsets[i + 1], CHUNK):
+            count = min(CHUNK, offsets[i + 1] - first)
+            if _is_complete(values, first, count):
+                _moments_of_chunk(normals, p, values, (first, count), weights, out, g, work)
+            else:
+                left = True
+    return left
 
 
 @kernel
@@ -71,7 +86,7 @@ def _is_complete(values, first, count):
 
 
 @kernel
-def _moments_of_rows(normals, p, values, span, weights, out, g, work):
+def _moments_of_chunk(normals, p, values, span, weights, out, g, work):
     """Add the moments of complete rows of eight entries or more: lanes are entries, and no sum is over lanes."""
     _, n, d = normals.mean.shape
     first, count = span
@@ -84,13 +99,12 @@ def _moments_of_rows(normals, p, values, span, weights, out, g, work):
         for t in range(count):
             store(near, t * W, load(values, (first + t) * d + start))
         store(near, count * W, zero())  # a row of weight zero that makes the number of rows even
-        k = 0
-        while PAIRED and k + 1 < n:
+        pairs = n // 2 if PAIRED else 0
+        for k in range(0, 2 * pairs, 2):
             one, other = _sums_of_two(normals.mean, (p * n + k) * d + start, d, near, count, work, k)
             _add_sums(out, (g, k), start, left, near, sums, one)
             _add_sums(out, (g, k + 1), start, left, near, sums, other)
-            k += 2
-        for last in range(k, n):
+        for last in range(2 * pairs, n):
             m = load(normals.mean, (p * n + last) * d + start)
             a, b, c, e = zero(), zero(), zero(), zero()
             for t in range(0, count, 2):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.core.gaussian.missing import density_diagonal, density_full
-from genkern.core.gaussian.moments import moments_diagonal, moments_full
+from genkern.core.gaussian.moments import moments_full, moments_of_columns, moments_of_rows
 from genkern.core.hmm.rows import aligned, aligned_columns
 from genkern.core.hmm.types import read_only
 from genkern.core.jit import inlined, jit, kernel
@@ -92,8 +92,10 @@ def moments(normals: Normals, values: Floats, offsets: NDArray[np.int64], weight
     normals = Normals(_floats(normals.mean), _floats(normals.cov))
     if normals.cov.ndim == 4:
         moments_full(normals, points, groups, shares, out, _work(n, d, 2 * d * PITCH))
-    else:
-        moments_diagonal(normals, points, groups, shares, out, _work(n, d, 0))
+        return out
+    work = _work(n, d, 0)
+    if d < W or moments_of_rows(normals, points, groups, shares, out, work):
+        moments_of_columns(normals, points, groups, shares, out, work)
     return out
 
 
@@ -138,12 +140,11 @@ def _log_density_diagonal(forms, values, offsets, out, work):
             count = min(CHUNK, offsets[i + 1] - first)
             to_columns(values, first, count, work.points)
             for t in range(0, count, 4 * W):  # few points, so that they stay in the nearest cache
-                k = 0
-                while PAIRED and k + 1 < n and t + 4 * W <= count:
+                pairs = n // 2 if PAIRED and t + 4 * W <= count else 0
+                for k in range(0, 2 * pairs, 2):
                     _squares_of_two(forms, p * n + k, t, work, k)
-                    k += 2
-                for last in range(k, n):
-                    _squares_diagonal(forms, p * n + last, t, min(count, t + 4 * W), work, last)
+                for k in range(2 * pairs, n):
+                    _squares_diagonal(forms, p * n + k, t, min(count, t + 4 * W), work, k)
             from_columns(work.members, first, count, out)
             for t in range(first, first + count):
                 if np.isnan(out[t, 0]):

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.core.hmm.rows import aligned
-from genkern.core.jit import inlined, jit, kernel
+from genkern.core.hmm.types import read_only
+from genkern.core.jit import inlined, kernel
 from genkern.core.simd.columns import CHUNK, PITCH, from_columns, to_columns
 from genkern.core.simd.vectors import W, broadcast, element, less, load, select, store, zero
 
@@ -42,34 +43,54 @@ def kmeans_each(
     how often the objects count that groups consist of: labels are those of objects given so often, side by side.
     """
     often = Often(offsets, np.ones(len(offsets) - 1)) if often is None else often
-    labels = np.zeros(len(values), np.int64)
+    labels, d = np.zeros(len(values), np.int64), values.shape[1]
     chunks = -(-int(np.diff(offsets).max(initial=0)) // CHUNK)
-    tiles = aligned(chunks * values.shape[1] * PITCH).reshape(chunks, values.shape[1], PITCH)
-    _kmeans_each(np.ascontiguousarray(values), offsets, uniforms, labels, tiles, (k, max_iter), often)
+    work = _Work(
+        aligned(chunks * d * PITCH).reshape(chunks, d, PITCH),
+        aligned(PITCH),
+        np.empty((k, d)),
+        np.empty((k, d)),
+        np.empty(max(k, len(often.weights))),
+        np.empty(chunks * CHUNK),
+    )
+    points = read_only(np.ascontiguousarray(values))
+    objects = np.append(0, np.searchsorted(often.offsets[1:], offsets[1:], side="right"))
+    _kmeans_each(points, offsets, uniforms, labels, work, (k, max_iter), often, objects)
     return labels
 
 
-@jit
-def _kmeans_each(values, offsets, uniforms, labels, tiles, limits, often):
-    """Fill labels (N,) group by group; tiles hold the points of one as columns, chunk by chunk."""
+class _Work(NamedTuple):
+    """Buffers for one group.
+
+    Its points as columns (chunks, d, PITCH), the nearest centres of a chunk (PITCH,), centres and sums (k, d), counts
+    of clusters or parts of objects, and gaps, for a whole number of chunks.
+    """
+
+    tiles: Floats
+    found: Floats
+    centres: Floats
+    sums: Floats
+    counts: Floats
+    gaps: Floats
+
+
+@kernel
+def _kmeans_each(values, offsets, uniforms, labels, work, limits, often, objects):
+    """Fill labels (N,) group by group; group i has the objects objects[i] to objects[i + 1]."""
     k, max_iter = limits
-    centres, found = np.empty((k, values.shape[1])), np.empty(PITCH)
-    last = 0
     for i in range(len(offsets) - 1):
-        first_object = last
-        while last < len(often.weights) and often.offsets[last + 1] <= offsets[i + 1]:
-            last += 1
-        ends = often.offsets[first_object + 1 : last + 1] - offsets[i]
-        weights = often.weights[first_object:last]
-        points = values[offsets[i] : offsets[i + 1]]
-        own = labels[offsets[i] : offsets[i + 1]]
-        for first in range(0, len(points), CHUNK):
-            to_columns(points, first, min(CHUNK, len(points) - first), tiles[first // CHUNK])
-        used = _first_centres(points, tiles, uniforms[i], centres, ends, weights)
-        for _ in range(max_iter):
-            if not _assign(tiles, centres[:used], own, found):
+        first, count = offsets[i], offsets[i + 1] - offsets[i]
+        for start in range(0, count, CHUNK):
+            to_columns(values, first + start, min(CHUNK, count - start), work.tiles[start // CHUNK])
+        span, own, used = (first, count), (objects[i], objects[i + 1]), k
+        for c in range(k):
+            if not _next_centre(values, span, uniforms[i, c], c, own, often, work):
+                used = c
                 break
-            _recentre(points, own, centres, used, ends, weights)
+        for _ in range(max_iter):
+            if not _assign(work, used, labels, span):
+                break
+            _recentre(values, span, labels, used, own, often, work)
 
 
 @inlined
@@ -85,9 +106,9 @@ def _squares(tile, t, centre):
 
 
 @kernel
-def _come_near(tiles, centre, gaps):
-    """Lower gaps (N,), up to a whole number of chunks, to the squared distances from a centre."""
-    for first in range(0, len(gaps), CHUNK):
+def _come_near(tiles, centre, gaps, count):
+    """Lower the gaps of some points, up to a whole number of chunks, to the squared distances from a centre."""
+    for first in range(0, count, CHUNK):
         for t in range(0, CHUNK, 4 * W):
             at = first + t
             a, b, c, e = _squares(tiles[first // CHUNK], t, centre)
@@ -98,35 +119,44 @@ def _come_near(tiles, centre, gaps):
             store(gaps, at + 3 * W, select(less(e, s), e, s))
 
 
-@jit
-def _first_centres(points, tiles, uniforms, centres, ends, weights):
-    """Fill centres by k-means++ (each drawn in proportion to the squared distance); return how many are distinct."""
-    count = len(points)
-    padded = np.full(-(-count // CHUNK) * CHUNK, np.inf)
-    gaps = padded[:count]
-    for c in range(len(centres)):
-        chosen = _drawn(gaps if c else np.ones(count), uniforms[c], ends, weights)
-        if chosen < 0:
-            return c
-        centres[c] = points[chosen]
-        _come_near(tiles, centres[c], padded)
-    return len(centres)
+@kernel
+def _next_centre(values, span, number, c, objects, often, work):
+    """Draw centre c by k-means++ (in proportion to the squared distance); return whether a distinct one is left."""
+    first, count = span
+    gaps = work.gaps
+    if c == 0:
+        for t in range(count):
+            gaps[t] = 1.0
+    chosen = _drawn(gaps, number, first, objects, often, work.counts)
+    if chosen < 0:
+        return False
+    if c == 0:
+        for t in range(-(-count // CHUNK) * CHUNK):
+            gaps[t] = np.inf
+    for j in range(values.shape[1]):
+        work.centres[c, j] = values[first + chosen, j]
+    _come_near(work.tiles, work.centres[c], gaps, count)
+    return True
 
 
-@jit
-def _drawn(gaps, number, ends, weights):
+@kernel
+def _drawn(gaps, number, base, objects, often, parts):
     """Return the point that a number in [0, 1) falls on, each with a part as long as its gap; -1 if they have none.
 
-    The parts of an object, which ends where ``ends`` says, are there once for each unit of its weight, the last of
-    which may be a fraction: then all have the same share of the whole.
+    The parts of an object, one of a group whose points begin at ``base``, are there once for each unit of its weight,
+    the last of which may be a fraction: then all have the same share of the whole.
     """
-    parts, total, begin = np.empty(len(ends)), 0.0, 0
-    for i in range(len(ends)):
-        parts[i] = weights[i] * gaps[begin : ends[i]].sum()
+    first, last = objects
+    total, begin = 0.0, 0
+    for i in range(first, last):
+        parts[i], end = 0.0, often.offsets[i + 1] - base
+        for t in range(begin, end):
+            parts[i] += gaps[t]
+        parts[i] *= often.weights[i]
         total += parts[i]
-        begin = ends[i]
+        begin = end
     target, passed, rest, mine = number * total, 0.0, 0.0, -1
-    for i in range(len(ends)):
+    for i in range(first, last):
         if parts[i] > 0.0:
             mine, rest = i, target - passed
         passed += parts[i]
@@ -134,39 +164,39 @@ def _drawn(gaps, number, ends, weights):
             break
     if mine < 0:
         return -1
-    times = np.ceil(weights[mine])
+    times = np.ceil(often.weights[mine])
     rest -= min(np.floor(rest / parts[mine] * times), times - 1.0) * (parts[mine] / times)
-    rest *= times / weights[mine]
-    chosen = ends[mine - 1] if mine else 0
+    rest *= times / often.weights[mine]
+    chosen = often.offsets[mine] - base if mine > first else 0
     run = gaps[chosen]
-    while run <= rest and chosen < ends[mine] - 1:
+    while run <= rest and chosen < often.offsets[mine + 1] - base - 1:
         chosen += 1
         run += gaps[chosen]
     return chosen
 
 
 @kernel
-def _assign(tiles, centres, labels, found):
-    """Fill labels with the nearest centre; return whether any label changed."""
-    changed = False
-    for first in range(0, len(labels), CHUNK):
-        count = min(CHUNK, len(labels) - first)
+def _assign(work, used, labels, span):
+    """Fill the labels of a group with the nearest centre; return whether any label changed."""
+    changed, (base, points) = False, span
+    for first in range(0, points, CHUNK):
+        count = min(CHUNK, points - first)
         for t in range(0, count, 4 * W):
-            _nearest(tiles[first // CHUNK], t, centres, found)
+            _nearest(work.tiles[first // CHUNK], t, work.centres, used, work.found)
         for t in range(count):
-            nearest = int(found[t])
-            if labels[first + t] != nearest:
-                labels[first + t] = nearest
+            nearest = int(work.found[t])
+            if labels[base + first + t] != nearest:
+                labels[base + first + t] = nearest
                 changed = True
     return changed
 
 
 @kernel
-def _nearest(tile, t, centres, found):
-    """Fill found, from index t on, with the first of the nearest centres of 32 points."""
+def _nearest(tile, t, centres, used, found):
+    """Fill found, from index t on, with the first of the nearest of the centres in use of 32 points."""
     f, g, h, i = zero(), zero(), zero(), zero()
     p, q, r, s = _squares(tile, t, centres[0])
-    for index in range(1, len(centres)):
+    for index in range(1, used):
         a, b, c, e = _squares(tile, t, centres[index])
         own = broadcast(float(index))
         f, p = select(less(a, p), own, f), select(less(a, p), a, p)
@@ -179,22 +209,26 @@ def _nearest(tile, t, centres, found):
     store(found, t + 3 * W, i)
 
 
-@jit
-def _recentre(points, labels, centres, used, ends, weights):
+@kernel
+def _recentre(values, span, labels, used, objects, often, work):
     """Move each centre to the mean of its points, which count as often as the weight of their object says."""
-    counts = np.zeros(used)
-    sums = np.zeros((used, points.shape[1]))
-    first = 0
-    for i in range(len(ends)):
-        for t in range(first, ends[i]):
-            counts[labels[t]] += weights[i]
-            for j in range(points.shape[1]):
-                sums[labels[t], j] += weights[i] * points[t, j]
-        first = ends[i]
+    counts, sums, d = work.counts, work.sums, values.shape[1]
+    (begin, _), (first, last) = span, objects
+    for c in range(used):
+        counts[c] = 0.0
+        for j in range(d):
+            sums[c, j] = 0.0
+    for i in range(first, last):
+        weight = often.weights[i]
+        for t in range(begin, often.offsets[i + 1]):
+            counts[labels[t]] += weight
+            for j in range(d):
+                sums[labels[t], j] += weight * values[t, j]
+        begin = often.offsets[i + 1]
     for c in range(used):
         if counts[c] > 0.0:
-            for j in range(points.shape[1]):
-                centres[c, j] = sums[c, j] / counts[c]
+            for j in range(d):
+                work.centres[c, j] = sums[c, j] / counts[c]
 
 
 def squares_each(values: Floats, offsets: NDArray[np.int64], centres: Floats) -> Floats:
@@ -209,7 +243,7 @@ def squares_each(values: Floats, offsets: NDArray[np.int64], centres: Floats) ->
             out[:, j] = ((values - np.repeat(centres[:, j], np.diff(offsets), axis=0)) ** 2).sum(axis=1)
         return out
     tile, columns = (aligned(size * PITCH).reshape(size, PITCH) for size in (d, k))
-    _squares_each(np.ascontiguousarray(values), offsets, np.ascontiguousarray(centres), tile, columns, out)
+    _squares_each(read_only(np.ascontiguousarray(values)), offsets, np.ascontiguousarray(centres), tile, columns, out)
     return out
 
 
