@@ -1,5 +1,7 @@
 """Ridge classification: what is left out against actual refitting."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import RidgeClassifierCV
 
 from genkern import RBF, Categorical, KernelRidgeClassifierCV, ProbabilityProduct
+from genkern.learn import kernel_classifier
 
 
 def problem(n=24, d=5, classes=3, seed=0):
@@ -196,3 +199,15 @@ def test_equal_objects_are_told_by_how_many_there_are(value):
     np.testing.assert_allclose(learner.decision_function(X), np.full(7, 3 / 7), rtol=0, atol=rounding + 1e-12)
     with pytest.raises(ValueError, match="lost in rounding"):
         learner.fit(1e8 / value * X, y)
+
+
+def test_one_matrix_is_kept_beside_the_eigenvectors(monkeypatch):
+    monkeypatch.setattr(kernel_classifier, "BLOCK", 10_000)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 700)), np.arange(600) % 2
+    ridge = KernelRidgeClassifierCV(kernel="linear").fit(X[:30], y[:30])  # what is compiled or imported is so now
+    tracemalloc.start()
+    ridge.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2.5 * 600 * 600 * 8

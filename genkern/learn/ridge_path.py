@@ -123,11 +123,11 @@ def left_out(spectrum: Eigensystem, Y: Floats, alphas: Floats, groups: list[Ints
         _check_noise(spectrum, alphas, who)
     if groups is None:
         freedom = np.empty((len(alphas), len(vectors)))  # of each residual: one minus the leverage
-        for rows in row_blocks(vectors):
-            squares = vectors[rows] ** 2
-            freedom[:, rows] = shrink @ squares.T
+        for block in row_blocks(vectors):
+            squares = vectors[block] ** 2
+            freedom[:, block] = shrink @ squares.T
             if not spectrum.complete:
-                freedom[:, rows] += 1.0 - constant[rows] ** 2 - squares.sum(axis=1)
+                freedom[:, block] += 1.0 - constant[block] ** 2 - squares.sum(axis=1)
         low = np.flatnonzero(freedom.min(axis=1) <= floor)
         if len(low):
             raise _lost(alphas[low[0]], who)
