@@ -83,6 +83,14 @@ def merged(pairs: Pairs) -> Systems:
     )
 
 
+def alone(systems: Systems) -> Pairs:
+    """Return systems as pairs with one that has no states, whose observations are zero."""
+    d, count = systems.C.shape[1], len(systems.C)
+    shapes = ((1, 0, 0), (1, d, 0), (1, 0, 0), (1, d, d), (1, 0), (1, 0, 0), (1, d))
+    nothing = Systems(*(np.zeros(shape) for shape in shapes))
+    return Pairs(systems, np.arange(count), nothing, np.zeros(count, np.int64), 1.0, 0.0)
+
+
 def careful_densities(pairs: Pairs, paths: Ints, merge: bool) -> Floats:
     """Return log densities of zero (N,) along paths (N, L) of pairs, on square roots; NaN if there is none.
 

@@ -30,10 +30,14 @@ class GaussianStack(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """The matrix V = ridge I + scale (Sigma + Sigma') of a pair; pairs that are True in ``skip`` are left out."""
+    """The matrix V = ridge I + scale (Sigma + Sigma') of a pair, and the weight of its distance.
+
+    Pairs that are True in ``skip`` are left out.
+    """
 
     ridge: float
     scale: float
+    weight: float
     skip: NDArray[np.bool_] | None = None  # G + (a, b)
 
 
@@ -48,12 +52,10 @@ def gaussian_product(P: Gaussian, Q: Gaussian, how: Power) -> Floats:
     A singular covariance makes it -inf for rho < 1 and infinite for rho > 1; for rho = 1 the sum must be regular.
     """
     left, right = promoted(P, Q)
-    d, rho = left.mean.shape[-1], how.rho
-    constant = (0.5 - rho) * d * LOG_2PI - 0.5 * d * math.log(rho)
+    rho, (constant, spread) = how.rho, terms_of(how, left.mean.shape[-1])
     if rho == 1.0:
-        return constant + _log_normal(left, right, Spread(0.0, 1.0), 1.0)
-    own_left, own_right = _log_determinants(left), _log_determinants(right)
-    own = 0.5 * (1.0 - rho) * (own_left[..., :, None] + own_right[..., None, :])
+        return constant + _log_normal(left, right, spread)
+    own = own_logs(left, how)[..., :, None] + own_logs(right, how)[..., None, :]
     singular = np.isinf(own)
     if rho > 1.0 and singular.any():
         raise PairError(
@@ -61,7 +63,7 @@ def gaussian_product(P: Gaussian, Q: Gaussian, how: Power) -> Floats:
             f"a covariance is singular, so the product with rho = {rho:g} > 1 is infinite. Fit with a floor "
             "(min_covar), or take rho <= 1 or the mean map.",
         )
-    return constant + own + _log_normal(left, right, Spread(0.0, 1.0, singular if singular.any() else None), rho)
+    return constant + own + _log_normal(left, right, spread._replace(skip=singular if singular.any() else None))
 
 
 @affinity.register(
@@ -75,7 +77,21 @@ def gaussian_mean_map(P: Gaussian, Q: Gaussian, how: Expected) -> Floats:
         - \tfrac\lambda2 \delta^T (I + \lambda(\Sigma+\Sigma'))^{-1} \delta, \quad \delta = \mu - \mu'
     """
     left, right = promoted(P, Q)
-    return _log_normal(left, right, Spread(1.0, how.finite), how.lam)
+    return _log_normal(left, right, terms_of(how, left.mean.shape[-1])[1])
+
+
+def terms_of(how: Power | Expected, d: int) -> tuple[float, Spread]:
+    """Return what all pairs of d dimensions have in common: a constant, and how V is made and weighted."""
+    if isinstance(how, Expected):
+        return 0.0, Spread(1.0, how.finite, how.lam)
+    return (0.5 - how.rho) * d * LOG_2PI - 0.5 * d * math.log(how.rho), Spread(0.0, 1.0, how.rho)
+
+
+def own_logs(normals: GaussianStack, how: Power | Expected) -> Floats:
+    """Return what each member adds to the logs of its pairs, G + (a,): infinite where a covariance is singular."""
+    if isinstance(how, Expected) or how.rho == 1.0:
+        return np.zeros(normals.mean.shape[:-1])
+    return 0.5 * (1.0 - how.rho) * _log_determinants(normals)
 
 
 def promoted(P: Gaussian, Q: Gaussian) -> tuple[GaussianStack, GaussianStack]:
@@ -110,7 +126,7 @@ def _log_determinants(normals: GaussianStack) -> Floats:
     return np.where(singular, -np.inf, logs)
 
 
-def _log_normal(left: GaussianStack, right: GaussianStack, spread: Spread, weight: float) -> Floats:
+def _log_normal(left: GaussianStack, right: GaussianStack, spread: Spread) -> Floats:
     r"""Return :math:`-\frac12\log|V| - \frac w2 \delta^T V^{-1} \delta`, G + (a, b), in chunks of bounded memory."""
     *batch, a, _ = left.mean.shape
     b = right.mean.shape[-2]
@@ -124,7 +140,7 @@ def _log_normal(left: GaussianStack, right: GaussianStack, spread: Spread, weigh
         whole = GaussianStack(right.mean[some], right.cov[some], right.full)
         unused = None if skip is None else skip[some, rows]
         log_det, square = terms(part, whole, spread._replace(skip=unused))
-        out[some, rows] = -0.5 * (log_det + weight * square)
+        out[some, rows] = -0.5 * (log_det + spread.weight * square)
         bad = np.argwhere(np.isnan(log_det))
         if len(bad):
             i, j, k = (int(x) for x in bad[0])

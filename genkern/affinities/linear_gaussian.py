@@ -8,13 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.affinities.differences import SINGULAR, TRUSTED, Pairs, alike, careful_densities, merged, stacked
+from genkern.affinities.differences import SINGULAR, TRUSTED, Pairs, alike, alone, careful_densities, merged, stacked
 from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
-from genkern.core.kalman.passes import run
-from genkern.core.kalman.paths import recount
+from genkern.core.kalman.pairs import pair_densities
+from genkern.core.kalman.paths import DIFFUSE, path_densities, variances
 from genkern.core.kalman.roots import LOST, log_densities, loss_of
+from genkern.core.kalman.rounding import amplifies
 from genkern.models.families.gaussian import Gaussian
 from genkern.models.lds.model import LDS
 from genkern.models.linear_gaussian.model import LinearGaussianNet
@@ -174,13 +175,16 @@ def _difference(P: LDS, Q: LDS, length: int, scale: float, ridge: float, skip: N
 
 def _densities_at_zero(pairs: Pairs, length: int, merge: bool) -> Floats:
     """Return the log densities (n,) of ``length`` observations of zero of the differences of pairs."""
-    count, d = len(pairs.i), pairs.left.C.shape[1]
-    zeros, offsets = np.zeros((count * length, d)), np.arange(count + 1) * length
-    systems = (merged if merge else stacked)(pairs)
-    sums = run(systems, zeros, offsets, derivatives=False)
-    recount(sums, systems, zeros, offsets)
-    logs = sums.log_prob
-    doubtful = np.flatnonzero(~((loss_of(sums.growth, sums.drift) <= TRUSTED) & np.isfinite(logs)))
+    whole = alone(merged(pairs)) if merge else pairs
+    logs, growth, drift = pair_densities(*whole[:4], length, whole.scale, whole.ridge)
+    amplified = np.flatnonzero(_amplifying(whole, length))
+    if len(amplified):
+        systems = stacked(whole.take(amplified))
+        paths = np.repeat(np.arange(len(amplified))[:, None], length, axis=1)
+        _, *counts, _ = path_densities(systems, paths, -systems.offset[paths])
+        for held, found in zip((growth, drift), counts, strict=True):
+            held[amplified] = np.maximum(held[amplified], found)
+    doubtful = np.flatnonzero(~((loss_of(growth, drift) <= TRUSTED) & np.isfinite(logs)))
     if len(doubtful):
         paths = np.repeat(np.arange(len(doubtful))[:, None], length, axis=1)
         try:
@@ -191,3 +195,11 @@ def _densities_at_zero(pairs: Pairs, length: int, merge: bool) -> Floats:
     if len(wrong):
         raise PairError((int(wrong[0]),), SINGULAR)
     return logs
+
+
+def _amplifying(pairs: Pairs, length: int) -> NDArray[np.bool_]:
+    """Flag pairs (n,) that make much of a rounding error, or whose first states are almost unknown."""
+    left, i, right, j, scale, ridge = pairs
+    first, noise = (scale * (own[i] + other[j]) for own, other in zip(variances(left), variances(right), strict=True))
+    diffuse = (first > DIFFUSE * (noise + ridge)).any(axis=1)
+    return np.asarray(diffuse | amplifies(left.A, length)[i] | amplifies(right.A, length)[j])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from genkern.affinities.gaussian import as_kind, own_logs, terms_of
 from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import affinity
 from genkern.affinities.rules import PairError
-from genkern.core.mixture.pairs import log_sums, set_sums, sets_of
+from genkern.core.mixture.pairs import Normals, Sets, log_sums, normal_sums, set_sums
 from genkern.models.families.gaussian import Gaussian
 from genkern.models.kde.model import KDE
 from genkern.models.leaf import Leaf
@@ -19,6 +19,7 @@ from genkern.models.value import rebatch
 from genkern.validation import Floats
 
 CHUNK = 1 << 21  # pairs of components at a time
+LARGE = 1e290  # sums of variances between it and its inverse are far from the ends of the range
 LOG_2PI = math.log(2.0 * math.pi)
 PRODUCT = "Jebara, Kondor & Howard (2004), section 4.1, the power inside the sum"
 MEAN_MAP = "Mehta & Gray (2010), section 2, by linearity"
@@ -36,6 +37,9 @@ def component_pairs(P: Mixture, Q: Mixture, how: How) -> Floats:
     b, k, m = Q.shape[-1], P.n_components, Q.n_components
     with np.errstate(divide="ignore"):
         left, right = (how.weight_power * np.log(side.weights) for side in (P, Q))
+    direct = _normal_pairs(P.components, Q.components, (left, right), how)
+    if direct is not None:
+        return direct
     columns = rebatch(Q.components, (*batch, b * m))
     out = np.empty((*batch, a, b))
     step = max(1, CHUNK // (math.prod(batch) * b * k * m))
@@ -53,6 +57,26 @@ def component_pairs(P: Mixture, Q: Mixture, how: How) -> Floats:
         sums = [log_sums(*arrays) for arrays in zip(logs, own, other, strict=True)]
         out[..., rows, :] = np.reshape(sums, (*batch, size, b))
     return out
+
+
+def _normal_pairs(P: Leaf, Q: Leaf, logs: tuple[Floats, Floats], how: How) -> Floats | None:
+    """Return the sums over components at once where these are Gaussians without covariances, else None.
+
+    None also where a variance is so extreme that the product does not exist, or only in logs.
+    """
+    if not (type(P) is type(Q) is Gaussian and type(how) in (Power, Expected)):
+        return None
+    if "full" in (P.covariance_type, Q.covariance_type) or P.mean.shape[-1] != Q.mean.shape[-1]:
+        return None
+    constant, spread = terms_of(how, P.mean.shape[-1])
+    left, right = (
+        Normals(side.mean, side.variances, log + own_logs(as_kind(side, "diagonal"), how))
+        for side, log in zip((P, Q), logs, strict=True)
+    )
+    low, high = (spread.ridge + spread.scale * (end(left.var) + end(right.var)) for end in (np.min, np.max))
+    if not (low > 1.0 / LARGE and high < LARGE and max(left.logs.max(), right.logs.max()) < np.inf):
+        return None
+    return constant + normal_sums(left, right, spread.ridge, spread.scale, spread.weight)
 
 
 @affinity.register(Mixture, Leaf, Power, reference=f"{PRODUCT}; one component of weight one")
@@ -125,15 +149,10 @@ def _set_sums(P: KDE, Q: KDE, scale: Floats, power: float) -> Floats:
             "affinity: both estimates must have the same number of dimensions. "
             f"Got {P.points.shape[-1]} and {Q.points.shape[-1]}."
         )
-    *batch, a = P.shape
-    b = Q.shape[-1]
-    g = math.prod(batch)
-    left, right = ([_sets(member, power) for member in rebatch(side, (g, -1)).unstack()] for side in (P, Q))
-    sums = [set_sums(*arrays) for arrays in zip(left, right, scale.reshape(g, a, b), strict=True)]
-    return np.reshape(sums, (*batch, a, b))
+    return set_sums(_sets(P, power), _sets(Q, power), scale)
 
 
-def _sets(model: KDE, power: float) -> Any:
-    """Return a stack of batch (n,) in the layout of the compiled pass."""
+def _sets(model: KDE, power: float) -> Sets:
+    """Return points and powers of weights as the compiled pass takes them."""
     with np.errstate(divide="ignore"):
-        return sets_of(model.points, power * np.log(model.weights))
+        return Sets(model.points, power * np.log(model.weights))

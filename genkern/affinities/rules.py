@@ -14,7 +14,7 @@ from genkern.models.base import draws_in
 from genkern.validation import Floats
 
 COLUMNS = 120  # of the printed table
-BAND = 64  # rows at a time when a stack is compared with itself: columns before the band are mirrored, not computed
+BAND = 32  # rows at a time when a stack is compared with itself: columns before the band are mirrored, not computed
 
 
 class PairError(ValueError):

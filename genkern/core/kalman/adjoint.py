@@ -54,13 +54,12 @@ from genkern.core.simd.vectors import broadcast, less, maximum, multiply_add, se
 STEADY = 1e-14  # relative change of a covariance below which it counts as converged
 
 
-@kernel
+@inlined
 def forward(buffer, layout, steps):
     """Filter a group: fill filtered, u = S^-1 v, P, K, S, log_prob; return the last step whose covariances are its own.
 
     Later steps share those of the last one.
     """
-    apart()
     n = layout.n
     put(buffer, layout.log_prob, zero())
     put(buffer, layout.growth, zero())
@@ -83,7 +82,7 @@ def forward(buffer, layout, steps):
         if t == 0:
             copy(buffer, mean, layout.mean, n)
         else:
-            product(buffer, mean, layout.A, mean - n, n, n, 1, SET)
+            product(buffer, mean, layout.A, mean - n, n, n, layout.one, SET)
         if not quiet:
             _gain(buffer, layout, t)
         k = min(t, last)
@@ -135,7 +134,7 @@ def _gain(buffer, layout, t):
     for a in range(d):
         wipe(buffer, layout.channels + a, S + a * d, d)
         for c in range(d):
-            wipe(buffer, layout.channels + c, S + a * d + c, 1)
+            wipe(buffer, layout.channels + c, S + a * d + c, layout.one)
     left_turned(buffer, K, layout.wide, S, n, d, d, SET)
     # Joseph's form: (I - K C) P (I - K C)^T + K R K^T, positive whatever the rounding
     product(buffer, layout.w1, K, layout.seen_c, n, d, n, SET)
@@ -215,8 +214,8 @@ def _innovate(buffer, layout, t, k):
         put(buffer, layout.wide3 + c, select(seen, x - total, zero()))
         share = select(seen, square * get(buffer, layout.S + k * d * d + c * d + c), zero())
         put(buffer, layout.drift, maximum(get(buffer, layout.drift), share))
-    product(buffer, u, layout.S + k * d * d, layout.wide3, d, d, 1, SET)
-    product(buffer, mean, layout.K + k * n * d, layout.wide3, n, d, 1, ADD)
+    product(buffer, u, layout.S + k * d * d, layout.wide3, d, d, layout.one, SET)
+    product(buffer, mean, layout.K + k * n * d, layout.wide3, n, d, layout.one, ADD)
     total = get(buffer, layout.constant)
     for c in range(d):
         total = total - broadcast(0.5) * get(buffer, layout.wide3 + c) * get(buffer, u + c)
@@ -227,10 +226,9 @@ def _innovate(buffer, layout, t, k):
     )
 
 
-@kernel
+@inlined
 def backward(buffer, layout, steps, last):
     """Fill the sums of a group; u becomes R^-1 times the expected observation noise."""
-    apart()
     n, d = layout.n, layout.d
     clear(buffer, layout.r, n)
     clear(buffer, layout.N, n * n)
@@ -297,11 +295,11 @@ def _backward_mean(buffer, layout, t, k):
     """Fill state with the smoothed mean of s_t, u with u_t, and q with r_{t-1}; r stays r_t. All zero after an end."""
     n, d = layout.n, layout.d
     u = layout.u + t * d
-    left_turned(buffer, layout.q, layout.A, layout.r, n, n, 1, SET)
+    left_turned(buffer, layout.q, layout.A, layout.r, n, n, layout.one, SET)
     copy(buffer, layout.state, layout.filtered + t * n, n)
-    product(buffer, layout.state, layout.P + k * n * n, layout.q, n, n, 1, ADD)
-    left_turned(buffer, u, layout.K + k * n * d, layout.q, d, n, 1, SUBTRACT)
-    left_turned(buffer, layout.q, layout.C, u, n, d, 1, ADD)
+    product(buffer, layout.state, layout.P + k * n * n, layout.q, n, n, layout.one, ADD)
+    left_turned(buffer, u, layout.K + k * n * d, layout.q, d, n, layout.one, SUBTRACT)
+    left_turned(buffer, layout.q, layout.C, u, n, d, layout.one, ADD)
 
 
 @inlined

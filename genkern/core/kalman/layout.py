@@ -8,7 +8,7 @@ import numpy as np
 
 
 class KalmanLayout(NamedTuple):
-    """Offsets into the buffer, in vectors, for n states and d channels.
+    """Offsets into the buffer, in vectors, for n states and d channels; a vector has ``one`` column.
 
     Parameters A, C, Q, R, mean, cov. Per series: length, complete (flag), frozen (flag) since step ``since``, failed
     (step or -1), log_prob, growth (``before``: that of the last step) and drift. Per step: x (d,), P (n, n), K (n, d),
@@ -19,6 +19,7 @@ class KalmanLayout(NamedTuple):
 
     n: int
     d: int
+    one: int  # a constant would have the functions that take it compiled once more
     A: int
     C: int
     Q: int
@@ -84,7 +85,7 @@ class KalmanLayout(NamedTuple):
 def kalman_layout(n: int, d: int, steps: int) -> KalmanLayout:
     """Return the layout for series of at most so many steps; ``end`` is the size of the buffer in vectors."""
     sizes = {
-        **dict.fromkeys(KalmanLayout._fields[2:-1], 1),
+        **dict.fromkeys(KalmanLayout._fields[3:-1], 1),
         **dict.fromkeys(("channels", "sum_offset"), d),
         **dict.fromkeys(("r", "q", "state", "mean", "sum_mean", "sum_states"), n),
         **dict.fromkeys(("A", "Q", "cov", "N", "Lambda", "smoothed", "term_a", "w1", "w2", "w3"), n * n),
@@ -99,5 +100,5 @@ def kalman_layout(n: int, d: int, steps: int) -> KalmanLayout:
         "K": steps * n * d,
         "S": steps * d * d,
     }
-    starts = np.concatenate([[0], np.cumsum([sizes[name] for name in KalmanLayout._fields[2:-1]])])
-    return KalmanLayout(n, d, *starts.tolist())
+    starts = np.concatenate([[0], np.cumsum([sizes[name] for name in KalmanLayout._fields[3:-1]])])
+    return KalmanLayout(n, d, 1, *starts.tolist())

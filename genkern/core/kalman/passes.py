@@ -10,7 +10,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from genkern.core.hmm.rows import aligned
-from genkern.core.jit import kernel
+from genkern.core.jit import inlined, kernel
 from genkern.core.kalman.adjoint import backward, forward, smooth_step
 from genkern.core.kalman.lanes import clear
 from genkern.core.kalman.layout import KalmanLayout, kalman_layout
@@ -216,7 +216,7 @@ def smooth_groups(data, groups, buffer, layout, beliefs, table):
                             beliefs.cross[row, j, k] = buffer[(layout.term_a + j * n + k) * W + lane]
 
 
-@kernel
+@inlined
 def _head(buffer, layout, lane, row):
     """Fill the head of an object's row from its lane."""
     row[0] = buffer[layout.log_prob * W + lane]
@@ -225,7 +225,7 @@ def _head(buffer, layout, lane, row):
     row[3] = buffer[layout.drift * W + lane]
 
 
-@kernel
+@inlined
 def _enter(data, group, buffer, layout):
     """Copy the series of a group and their systems into lanes, NaN after the end of each; return the longest length."""
     d = layout.d

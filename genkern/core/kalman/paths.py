@@ -56,6 +56,8 @@ def recount(sums: KalmanSums, systems: Systems, values: Floats, offsets: Ints) -
     for length in np.unique(lengths):
         flags = np.broadcast_to(diffuse | amplifies(systems.A, length), len(lengths))
         members = np.flatnonzero(flags & (lengths == length))
+        if len(members) == 0:
+            continue
         owners = members if len(systems.A) > 1 else np.zeros_like(members)
         x = values[offsets[members, None] + np.arange(length)] - systems.offset[owners, None]
         _, growth, drift, _ = path_densities(systems, np.repeat(owners[:, None], length, axis=1), x)
@@ -65,10 +67,15 @@ def recount(sums: KalmanSums, systems: Systems, values: Floats, offsets: Ints) -
 
 def _diffuse(systems: Systems) -> NDArray[np.bool_]:
     """Flag systems (P,) whose first states are almost unknown."""
+    first, noise = variances(systems)
+    return np.asarray((first > DIFFUSE * noise).any(axis=1))
+
+
+def variances(systems: Systems) -> tuple[Floats, Floats]:
+    """Return what first states add to the variances of channels (P, d), and what noise does."""
     C = systems.C**2
     first, noise = (np.einsum("pck,pkk->pc", C, cov) for cov in (systems.cov, systems.Q))
-    noise = noise + np.diagonal(systems.R, axis1=1, axis2=2)
-    return np.asarray((first > DIFFUSE * noise).any(axis=1))
+    return first, noise + np.diagonal(systems.R, axis1=1, axis2=2)
 
 
 @kernel

@@ -52,11 +52,11 @@ def counts_of(n: int, d: int) -> Counts:
 
 def amplifies(A: Floats, length: int) -> NDArray[np.bool_]:
     """Flag matrices (P, n, n) some power of which, up to ``length``, makes much of a rounding error."""
-    high, power, steps = np.abs(A).max(axis=(1, 2)), A, 1
+    high, power, steps = np.abs(A).max(axis=(1, 2), initial=0.0), A, 1
     with np.errstate(all="ignore"):
         while 2 * steps <= length:
             power, steps = power @ power, 2 * steps
-            high = np.maximum(high, np.abs(power).max(axis=(1, 2)))
+            high = np.maximum(high, np.abs(power).max(axis=(1, 2), initial=0.0))
     return ~(high <= AMPLIFIED)
 
 

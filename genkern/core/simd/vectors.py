@@ -272,6 +272,18 @@ def power_of_two(typingctx, v):
     return vector(v), codegen
 
 
+@_vectorised(np.sqrt)
+def square_root(typingctx, v):
+    """Return the square root of each lane."""
+    if v != vector:
+        return None
+
+    def codegen(context, builder, sig, args):
+        return _call_llvm(builder, "llvm.sqrt.v8f64", _VECTOR, args)
+
+    return vector(v), codegen
+
+
 @_vectorised(lambda: np.zeros(W))
 def zero(typingctx):
     """Return the vector of zeros."""
