@@ -107,6 +107,23 @@ def test_stacks_equal_pairs(how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.linalg.eigvalsh(kernel)[0] > -1e-12
 
 
+def test_pairs_that_converge_late_leave_the_others_as_they_are() -> None:
+    models = lds(20, 2, batch=(5,))
+    slow = LDS([[0.999, 0.0], [0.0, 0.9]], models.observation[0], np.eye(2) * 1e-6, np.eye(2), [1.0, -1.0], np.eye(2))
+    stack = [*models, slow]
+    together = affinity(stack, stack, Power(1.0), 60)
+    assert_array_equal(together, together.T)
+    for i, j in ((0, 1), (0, 5), (2, 4), (3, 3)):
+        assert affinity(stack[i], stack[j], Power(1.0), 60) == together[i, j]
+        assert together[i, j] == pytest.approx(log_dense(stack[i], stack[j], 60), rel=1e-11)
+
+
+def log_dense(p: LDS, q: LDS, length: int) -> float:
+    """The log of the kernel with rho = 1 from the joint law of all observations."""
+    (m, S), (m2, S2) = ((g.mean, g.cov) for g in (p.to_gaussian(length), q.to_gaussian(length)))
+    return float(multivariate_normal(m - m2, S + S2).logpdf(np.zeros(len(m))))
+
+
 def test_long_series_do_not_underflow() -> None:
     p, q = lds(0, 2), lds(1, 2)
     logs = [float(affinity(p, q, Power(0.5), length)) for length in (1000, 2000, 100_000)]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import logsumexp
 
 from genkern import (
     HMM,
@@ -25,6 +26,7 @@ from genkern import (
     ProbabilityProduct,
     affinity,
 )
+from genkern.affinities.mixture import as_mixture
 
 HOWS = [Power(0.4), Power(0.5), Power(1.0), Power(2.0), Expected(0.0), Expected(0.8), Expected(50.0)]
 
@@ -64,6 +66,39 @@ def test_mixtures_of_gaussians(how: Any) -> None:
     p, q = mixture(0, 3), mixture(1, 2)
     assert math.exp(affinity(p, q, how)) == pytest.approx(by_components(p, q, how), rel=1e-7)
     assert affinity.explain(p, q, how).name == "component_pairs"
+
+
+@pytest.mark.parametrize("how", HOWS, ids=repr)
+@pytest.mark.parametrize("unit", [1e-70, 1e-9, 1e9, 1e70], ids=str)
+def test_the_sum_over_components_is_that_of_their_logs(how: Any, unit: float) -> None:
+    r = np.random.default_rng(8)
+    parts = [
+        Mixture(
+            r.dirichlet(np.ones(k), 11), Gaussian(unit * r.normal(size=(11, k, 3)), unit**2 * r.uniform(size=shape))
+        )
+        for k, shape in ((4, (11, 4, 3)), (2, (11, 2)))
+    ]
+    parts[0] = Mixture(np.array([[0.3, 0.0, 0.6, 0.1]]).repeat(11, axis=0), parts[0].components)
+    power = how.rho if isinstance(how, Power) else 1.0
+    values = affinity(*parts, how)
+    for i, j in ((0, 0), (3, 10), (10, 8)):
+        p, q = parts[0][i], parts[1][j]
+        with np.errstate(divide="ignore"):
+            weights = power * (np.log(p.weights)[:, None] + np.log(q.weights))
+        logs = weights + affinity(p.components, q.components, how)
+        assert values[i, j] == pytest.approx(logsumexp(logs), rel=1e-12, abs=1e-12)
+        assert affinity(p, q, how) == values[i, j]
+
+
+@pytest.mark.parametrize("how", [Power(0.5), Power(1.0), Expected(1.0)], ids=repr)
+@pytest.mark.parametrize("unit", [1.0, 20.0, 1e3], ids=str)
+def test_far_points_do_not_underflow(how: Any, unit: float) -> None:
+    r = np.random.default_rng(9)
+    P, Q = KDE(unit * r.normal(size=(5, 7, 2)), np.full(5, 0.1)), KDE(unit * r.normal(size=(3, 9, 2)), np.full(3, 0.2))
+    values = affinity(P, Q, how)
+    pairs = affinity(as_mixture(P), as_mixture(Q), how)
+    assert_allclose(values, pairs, rtol=1e-12, atol=1e-12)
+    assert affinity(P[4], Q[2], how) == values[4, 2]
 
 
 @pytest.mark.parametrize("how", HOWS, ids=repr)

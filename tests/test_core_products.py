@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from genkern.core.arrays.products import cross, gram, mirror, rbf
 from genkern.core.jit import jit
-from genkern.core.simd.exponential import exp
+from genkern.core.simd.exponential import exp, two_to
 from genkern.core.simd.vectors import load, store
 
 
@@ -19,6 +19,12 @@ from genkern.core.simd.vectors import load, store
 def exp_of_eight(a):
     """Replace eight numbers by their exp."""
     store(a, 0, exp(load(a, 0)))
+
+
+@jit
+def two_to_eight(a):
+    """Replace eight numbers by their exp."""
+    store(a, 0, two_to(load(a, 0)))
 
 
 def distances(F, G):
@@ -105,6 +111,22 @@ def test_exponential_at_the_edges():
     values = np.array([0.0, -0.0, -np.inf, -708.5, -1e300, np.nan, 1e-300, -1e-300])
     exp_of_eight(values)
     np.testing.assert_array_equal(values, [1.0, 1.0, 0.0, 0.0, 0.0, np.nan, 1.0, 1.0])
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.floats(-1019.0, 1022.0), min_size=8, max_size=8))
+def test_powers_of_two_to_one_unit_in_the_last_place(x):
+    exact = np.exp2(np.array(x, dtype=np.longdouble))
+    values = np.array(x)
+    two_to_eight(values)
+    assert (abs(values - exact) <= 1.0 * np.spacing(values)).all()
+
+
+def test_powers_of_two_at_the_edges():
+    values = np.array([0.0, -0.0, -np.inf, -1e300, 1.0, -1020.0, -7.0, -1021.0])
+    two_to_eight(values)
+    least = 2.0**-1020
+    np.testing.assert_array_equal(values, [1.0, 1.0, least, least, 2.0, least, 2.0**-7, least])
 
 
 def without_jit():

@@ -19,7 +19,7 @@ from genkern.models.value import rebatch
 from genkern.validation import Floats
 
 CHUNK = 1 << 21  # pairs of components at a time
-LARGE = 1e290  # sums of variances between it and its inverse are far from the ends of the range
+LARGE = 1e290  # sums of variances below it are far from the end of the range
 LOG_2PI = math.log(2.0 * math.pi)
 PRODUCT = "Jebara, Kondor & Howard (2004), section 4.1, the power inside the sum"
 MEAN_MAP = "Mehta & Gray (2010), section 2, by linearity"
@@ -64,17 +64,17 @@ def _normal_pairs(P: Leaf, Q: Leaf, logs: tuple[Floats, Floats], how: How) -> Fl
 
     None also where a variance is so extreme that the product does not exist, or only in logs.
     """
-    if not (type(P) is type(Q) is Gaussian and type(how) in (Power, Expected)):
+    if not (isinstance(P, Gaussian) and isinstance(Q, Gaussian) and isinstance(how, Power | Expected)):
         return None
     if "full" in (P.covariance_type, Q.covariance_type) or P.mean.shape[-1] != Q.mean.shape[-1]:
         return None
     constant, spread = terms_of(how, P.mean.shape[-1])
+    sides = zip((P, Q), logs, strict=True)
     left, right = (
-        Normals(side.mean, side.variances, log + own_logs(as_kind(side, "diagonal"), how))
-        for side, log in zip((P, Q), logs, strict=True)
+        Normals(side.mean, side.variances, log + own_logs(as_kind(side, "diagonal"), how)) for side, log in sides
     )
     low, high = (spread.ridge + spread.scale * (end(left.var) + end(right.var)) for end in (np.min, np.max))
-    if not (low > 1.0 / LARGE and high < LARGE and max(left.logs.max(), right.logs.max()) < np.inf):
+    if not (low > 0.0 and high < LARGE and max(left.logs.max(), right.logs.max()) < np.inf):
         return None
     return constant + normal_sums(left, right, spread.ridge, spread.scale, spread.weight)
 
