@@ -113,3 +113,20 @@ def test_parameters(name: str, data: Any) -> None:
             assert_finite(information)
         own = other.sample(2, rng=0) if isinstance(other, SiteModel) else other.sample(2, length=2, rng=0)
         assert not np.isnan(other.log_prob(own)).any()
+
+
+@pytest.mark.parametrize("coordinates", ["softmax", "ratio", "sqrt", "raw"])
+@pytest.mark.parametrize("name", EVERY)
+def test_coordinates_that_give_no_model_are_refused(name: str, coordinates: str) -> None:
+    model, _ = EVERY[name]
+    one = model[(0,) * len(model.shape)] if model.shape else model
+    vector = one.parameters(coordinates)
+    for place in {0, len(vector) // 2, len(vector) - 1}:
+        for wrong in (np.nan, np.inf, 1e300):
+            moved = np.array(vector)
+            moved[place] = wrong
+            try:
+                found = one.with_parameters(moved, coordinates)
+            except (TypeError, ValueError):
+                continue
+            assert np.isfinite(found.parameters("raw")).all()

@@ -49,13 +49,29 @@ def coordinates_of(theta: Floats, coordinates: str) -> Floats:
 
 def from_coordinates(eta: Floats, coordinates: str) -> Floats:
     """Return rows (..., m) from their coordinates; raw ones are not normalised."""
-    if coordinates == "softmax":
-        rows: Floats = softmax(eta, axis=-1)
-        return rows
-    if coordinates == "raw":
-        return eta
-    weights = eta**2 if coordinates == "sqrt" else eta
-    return weights / weights.sum(axis=-1, keepdims=True)
+    with np.errstate(all="ignore"):
+        if coordinates == "softmax":
+            rows: Floats = softmax(eta, axis=-1)
+        elif coordinates == "raw":
+            rows = eta
+        else:
+            weights = eta**2 if coordinates == "sqrt" else eta
+            rows = weights / weights.sum(axis=-1, keepdims=True)
+    if not np.isfinite(rows).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(rows))[0][:-1])
+        zero = " (-inf for a probability of zero)" if coordinates == "softmax" else ""
+        raise ValueError(
+            f"with_parameters: expected finite numbers{zero} as {coordinates} coordinates of probabilities, that give "
+            f"finite ones. Got {eta[where]!s:.200} for row {where}. Take others."
+        )
+    return rows
+
+
+def positive_from(eta: Floats, coordinates: str) -> Floats:
+    """Return positive numbers from their coordinates: logarithms ("softmax"), roots ("sqrt"), or themselves."""
+    with np.errstate(over="ignore"):  # of what overflows, the model says so by name
+        values: Floats = {"softmax": np.exp, "sqrt": np.square}.get(coordinates, np.asarray)(eta)
+    return values
 
 
 def information(theta: Floats, draws: Floats, coordinates: str) -> list[LeanInformation]:

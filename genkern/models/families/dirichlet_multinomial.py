@@ -11,6 +11,7 @@ from scipy.special import gammaln
 
 from genkern.core.families.gamma_ratio import digamma_rise, log_gamma_excess
 from genkern.data.objects import Packed
+from genkern.models import simplex
 from genkern.models.families.counts import CountLeaf, cells, check_total, group_rows, row_sums
 from genkern.models.information import Information
 from genkern.models.leaf import Leaf
@@ -142,8 +143,7 @@ class DirichletMultinomial(CountLeaf):
     def with_parameters(self, vector: Floats, coordinates: str = "softmax") -> Self:
         """Return the model at these coordinates."""
         table = np.array(vector, dtype=np.float64).reshape(self.alpha.shape)
-        alpha = {"softmax": np.exp, "sqrt": np.square}.get(coordinates, np.asarray)(table)
-        return self._restore(alpha, self.total, self.ordered)
+        return type(self)(simplex.positive_from(table, coordinates), self.total, self.ordered)
 
     @property
     def parameter_names(self) -> list[str]:

@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 
 from genkern.data.intake import locate
 from genkern.data.objects import Packed, pack_points, pack_series
+from genkern.models import simplex
 from genkern.models.information import Information, diagonal_information
 from genkern.models.leaf import Leaf
 from genkern.validation import Floats, check_array
@@ -182,10 +183,10 @@ class FieldLeaf(Leaf):
             if kind == "real" or coordinates in ("ratio", "raw"):
                 fields.append(value)
             elif coordinates == "sqrt":
-                fields.append(value**2)
+                fields.append(simplex.positive_from(value, "sqrt"))
             else:
-                fields.append(np.exp(value) if kind in POSITIVE else expit(value))
-        return self._restore(*fields)
+                fields.append(simplex.positive_from(value, "softmax") if kind in POSITIVE else expit(value))
+        return type(self)(*fields)
 
     @property
     def parameter_names(self) -> list[str]:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from genkern.core.gaussian import passes as core
 from genkern.data.objects import Packed, pack_points, pack_series
+from genkern.models import simplex
 from genkern.models.characteristic import Scaled, Waves, turns
 from genkern.models.information import Information, diagonal_information
 from genkern.models.leaf import Leaf
@@ -192,8 +193,8 @@ class Gaussian(Leaf):
             cov = np.empty(self.cov.shape)
             cov[..., a, b] = cov[..., b, a] = rest.reshape((*self.shape, len(a)))
         else:
-            cov = {"softmax": np.exp, "sqrt": np.square}.get(coordinates, np.asarray)(rest).reshape(self.cov.shape)
-        return self._restore(mean.reshape(self.mean.shape), cov)
+            cov = simplex.positive_from(rest, coordinates).reshape(self.cov.shape)
+        return type(self)(mean.reshape(self.mean.shape), cov)
 
     @property
     def parameter_names(self) -> list[str]:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from genkern.core.families.gamma_ratio import digamma_excess, freedom_information, log1p_minus, log_gamma_excess
 from genkern.data.objects import Packed, pack_points, pack_series
+from genkern.models import simplex
 from genkern.models.families.gaussian import Gaussian, check_spread, spread_jacobian, vech_information
 from genkern.models.information import Information
 from genkern.models.leaf import Leaf
@@ -251,9 +252,9 @@ class StudentT(Leaf):
         """Return the model at these coordinates."""
         mean, tail = np.split(np.array(vector, dtype=np.float64), [self.mean.size])
         spread, freedom = np.split(self._members(tail), [-self._members(self.df).shape[1]], axis=1)
-        df = {"softmax": np.exp, "sqrt": np.square}.get(coordinates, np.asarray)(freedom).reshape(self.df.shape)
+        df = simplex.positive_from(freedom, coordinates).reshape(self.df.shape)
         normal = self._normal().with_parameters(np.concatenate([mean, spread.ravel()]), coordinates)
-        return self._restore(normal.mean, normal.cov, df)
+        return type(self)(normal.mean, normal.cov, df)
 
     @property
     def parameter_names(self) -> list[str]:

@@ -169,10 +169,11 @@ class KDE(Leaf):
         """Return the model at these coordinates."""
         ends = np.cumsum([self.points.size, self.variance.size])
         points, spread, weights = np.split(np.array(vector, dtype=np.float64), ends)
-        spread = {"softmax": np.exp, "sqrt": np.square}.get(coordinates, np.asarray)(spread)
+        spread = simplex.positive_from(spread, coordinates)
+        estimate = type(self)(points.reshape(self.points.shape), spread.reshape(self.variance.shape))
         return self._restore(
-            points.reshape(self.points.shape),
-            spread.reshape(self.variance.shape),
+            estimate.points,
+            estimate.variance,
             simplex.from_coordinates(weights.reshape(self.weights.shape), coordinates),
         )
 

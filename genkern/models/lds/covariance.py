@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from genkern.models import simplex
 from genkern.models.families.gaussian import spread_jacobian, vech_information
 from genkern.validation import Floats
 
@@ -63,7 +64,7 @@ def from_coordinates(vector: Floats, shape: tuple[int, ...], coordinates: str) -
         cov = np.empty(shape)
         cov[a, b] = cov[b, a] = vector
         return cov
-    variances = {"softmax": np.exp, "sqrt": np.square}.get(coordinates, np.asarray)(vector)
+    variances = simplex.positive_from(vector, coordinates)
     return np.asarray(variances).reshape(shape)
 
 

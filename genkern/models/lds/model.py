@@ -286,7 +286,7 @@ class LDS(Model):
                 values.append(lds_covariance.from_coordinates(part, shape, coordinates))
             else:
                 values.append(part.reshape(shape))
-        return self._restore(*values)
+        return type(self)(**dict(zip(self._fields, values)))
 
     def _names_of(self, name: str) -> list[str]:
         shape = getattr(self, name).shape
