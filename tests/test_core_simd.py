@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from genkern.core import jit as jit_module
-from genkern.core.jit import inlined, jit
+from genkern.core.jit import inlined, jit, kernel, part
 from genkern.core.simd import shuffle as simd_shuffle
 from genkern.core.simd import vectors as simd
 from genkern.core.simd.vectors import W
@@ -129,6 +129,24 @@ def twice(x):
 @jit
 def calls_inlined(x):
     return twice(x) + 1.0
+
+
+@part
+def power(x, k, upwards):
+    return simd.element(x, k) ** (k if upwards else -k)
+
+
+@kernel
+def calls_a_part(x):
+    return power(x, 1, True) + power(x, 2, False) + power(x, len(x) - 1, True)
+
+
+def test_parts_are_compiled_once_for_all_numbers_and_for_callers_in_compiled_code_only():
+    assert calls_a_part(np.array([0.0, 3.0, 0.5])) == 3.0 + 4.0 + 0.25
+    if jit_module.COMPILED:
+        assert len(power.overloads) == 1
+        with pytest.raises(TypeError, match="power is a part of compiled functions"):
+            power(np.ones(3), 1, True)
 
 
 def test_inlined_functions_and_the_arithmetic_of_numpy():

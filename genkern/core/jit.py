@@ -10,6 +10,7 @@ is used only if nobody but this user can write into it or put another in its pla
 refused. If there is none, code is compiled again in every process.
 
 Code that is not in the cache is compiled, which takes a while; the user is told so, in one line on standard error.
+Helpers that Python never calls are parts (see ``parts``), since machine code of their own is what takes longest.
 """
 
 from __future__ import annotations
@@ -31,18 +32,21 @@ import numba
 from numba.core import config, event
 from numba.core.options import DefaultOptions
 
+from genkern.core.parts import Part, PartCompiler
 from genkern.core.private import exposure, make_private
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # fastmath stays off: it breaks -inf and NaN. parallel stays off: threads run serial kernels over bins.
-FLAGS: dict[str, Any] = {"nopython": True, "nogil": True, "cache": True, "error_model": "numpy"}
+# forceinline is set, since a function would take it over from an inlined one that calls it first.
+FLAGS: dict[str, Any] = {"nopython": True, "nogil": True, "cache": True, "error_model": "numpy", "forceinline": False}
 
 # Numba counts references to arrays by atomic operations, also inside loops; functions that allocate nothing need none.
 UNCOUNTED: dict[str, Any] = {**FLAGS, **({"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {})}
 
-# Functions that are compiled only as a part of their callers have no cache of their own.
+# Functions that are compiled only as a part of their callers have no cache of their own; some, no code for Python.
 UNCACHED: dict[str, Any] = {key: value for key, value in UNCOUNTED.items() if key not in ("nopython", "cache")}
+UNWRAPPED: dict[str, Any] = {**UNCACHED, "nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 FIRST_USE = (
     "genkern: compiling on first use, for some 10 to 40 seconds; the result is kept for the next time. "
@@ -89,12 +93,25 @@ def kernel(function: Function) -> Function:
     return _compiled(function, UNCOUNTED)
 
 
+def part(function: Function) -> Function:
+    """Compile a module-level function for compiled callers only, into machine code once, with each that Python calls.
+
+    Like kernel it must not allocate arrays.
+    """
+    return _part(function, UNWRAPPED)
+
+
 def inlined(function: Function) -> Function:
-    """Compile a small module-level function into each of its compiled callers, without a call or a cost of its own.
+    """Compile a small module-level function like part, without a call of its own wherever it is used.
 
     For the bodies of hot loops: a call that passes arrays costs more than many of them do.
     """
-    return _compiled(function, {**FLAGS, "inline": "always"})
+    return _part(function, {**UNWRAPPED, "forceinline": True})
+
+
+def _part(function: Function, flags: dict[str, Any]) -> Function:
+    """Return the dispatcher of a part, or the function itself where nothing is compiled."""
+    return Part(function, targetoptions=flags, pipeline_class=PartCompiler) if COMPILED else function
 
 
 def _compiled(function: Function, flags: dict[str, Any]) -> Function:

@@ -1,4 +1,4 @@
-"""Filling the lanes of a group for at most four states: own chains, and few symbols as masks.
+"""Filling the lanes of a group for at most four states: own chains; few symbols as masks.
 
 A lane is a sequence, as in ``hmm.lanes``. The masks lie in the integer buffer of a group, a byte for each step.
 """
@@ -9,24 +9,25 @@ import numpy as np
 
 from genkern.core.hmm.lanes import parameters
 from genkern.core.hmm.rows import LAST_ROW, LENGTH, OBJECT, ROWS
-from genkern.core.jit import inlined, kernel
+from genkern.core.jit import inlined, part
 from genkern.core.simd.shuffle import HALF, bits_at, load_pair, transpose_halves
 from genkern.core.simd.vectors import W, element, store
 
 QUAD = 4
 LINE = QUAD * W  # doubles of one step
+STEP = LINE - W  # of the predictions of a step for few symbols: those of three states
 FEW = 4  # most symbols whose factors a lane selects by masks
 BYTES = 8  # of an integer: the masks of eight steps
 FIRST_MASK = ROWS * BYTES
 ENDING = LAST_ROW + 1  # offset into the integers of a group: the mask of the lanes that end at a step
 
 
-def is_few(symbols: int) -> bool:
-    """Return whether there are symbols, and so few that each lane selects its factors by masks."""
-    return 2 <= symbols <= FEW
+def is_few(n: int, symbols: int) -> bool:
+    """Return whether there are symbols, and so few, that each lane selects its factors by masks."""
+    return n < QUAD and 2 <= symbols <= FEW
 
 
-@kernel
+@part
 def bring_factors(problem, group, layout, buffer, ints):
     """Copy the factors of all symbols (4, 4, 8) into the lanes."""
     own, symbols = len(problem.start) > 1, layout.few
@@ -42,7 +43,7 @@ def bring_factors(problem, group, layout, buffer, ints):
                     buffer[layout.symbols + s * LINE + k * W + lane] = problem.table[s, k]
 
 
-@kernel
+@part
 def bring(problem, group, layout, buffer, ints):
     """Copy the chains of a group into its lanes."""
     if len(problem.start) > 1:
@@ -51,7 +52,7 @@ def bring(problem, group, layout, buffer, ints):
         parameters(problem, group, layout, buffer, ints)
 
 
-@kernel
+@part
 def _bring_chains(problem, layout, buffer, ints):
     """Copy own chains into the lanes, as ``hmm.lanes.parameters`` does; empty lanes start with no mass."""
     n = layout.n
@@ -65,7 +66,7 @@ def _bring_chains(problem, layout, buffer, ints):
                 buffer[layout.start + k * W + lane] = 0.0
 
 
-@kernel
+@part
 def _bring_row(a, size, first, n, buffer, to, ints):
     """Turn n of the ``size`` numbers of each lane's object, from ``first`` on, into lane vectors."""
     last = 0
@@ -100,7 +101,7 @@ def _two_objects(a, size, first, ints, lane):
     return load_pair(a, low * size + first, high * size + first)
 
 
-@kernel
+@part
 def bring_masks(problem, layout, ints):
     """Set masks (symbols, steps), a byte each, of the lanes that observe a symbol at a step.
 

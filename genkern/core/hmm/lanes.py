@@ -3,6 +3,9 @@
 For own chains of some states; shared parameters would be held as eight copies. All lane arrays lie in one flat
 ``buffer``: entry (t, k, lane) of an array with s states a step at (t * s + k) * 8 + lane from its offset in the
 ``layout``. (One buffer instead of a dozen arrays halves the time of compiling.)
+
+Over ``hmm.single``, 1000 sequences of 100 positions gain 2.0 to 2.5 times for log P and 1.4 to 1.9 for derivatives with
+5 to 8 states, 1.8 and 1.4 with 12; with 16 it was 1.0 to 1.25 for derivatives.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from genkern.core.hmm.rows import (
     sum_of_shifts,
 )
 from genkern.core.hmm.states import clear, offsets_of
-from genkern.core.jit import inlined, kernel
+from genkern.core.jit import inlined, kernel, part
 from genkern.core.simd.shuffle import exponent, inverse_power, transpose
 from genkern.core.simd.vectors import W, broadcast, element, less, load, multiply_add, padded, select, store, zero
 
@@ -83,7 +86,7 @@ def lanes_pass(problem, rows, job, out, layout, buffer, ints):
             leave(problem, job, layout, buffer, ints, out)
 
 
-@kernel
+@part
 def parameters(problem, group, layout, buffer, ints):
     """Copy the parameters of a group into its lanes; empty lanes start with no mass."""
     n, chains = layout.n, len(problem.start)
@@ -154,7 +157,7 @@ def _advance(buffer, pred, now, b, value):
     store(buffer, now, value * load(buffer, b))
 
 
-@kernel
+@part
 def _forward(problem, rows, layout, buffer, ints, out):
     """Run the forward pass of a group, keeping pred and scale; set log P as the lanes end."""
     line, now, lane = layout.quad * W, layout.now, 0
@@ -219,7 +222,7 @@ def end_lane(layout, buffer, ints, lane, now, shift, out):
         buffer[now + k * W] = 0.0
 
 
-@kernel
+@part
 def _backward(rows, layout, buffer, ints, emissions):
     """Run the backward pass: add emission derivatives to the output, pair counts to ``pairs``."""
     n, line, lane, count = layout.n, layout.quad * W, W - 1, 0
@@ -330,7 +333,7 @@ def _add_one(ints, r, lane, emissions, column, v):
     store(emissions, row, load(emissions, row) + v)
 
 
-@kernel
+@part
 def flush(layout, buffer, steps):
     """Add sum_t alpha_t(k) weighted_{t+1}(j) over the gathered steps to the pair counts, two by two states."""
     line = layout.quad * W
@@ -350,7 +353,7 @@ def flush(layout, buffer, steps):
             store(buffer, to + line + W, v)
 
 
-@kernel
+@part
 def leave(problem, job, layout, buffer, ints, out):
     """Add start and pair derivatives of the lanes to their slots; mark lanes in which anything overflowed."""
     for lane in range(W):

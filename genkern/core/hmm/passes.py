@@ -15,9 +15,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from genkern.core.hmm import eights as hmm_eights
 from genkern.core.hmm import few as hmm_few
-from genkern.core.hmm import group_rows as hmm_group_rows
 from genkern.core.hmm import groups as hmm_groups
 from genkern.core.hmm import lanes as hmm_lanes
 from genkern.core.hmm import logarithms as hmm_log
@@ -40,7 +38,6 @@ from genkern.core.hmm.types import (
     empty_gradients,
     n_symbols,
 )
-from genkern.core.simd.vectors import W
 
 __all__ = [
     "Chains",
@@ -59,7 +56,7 @@ WORTH_THREADS = 1 << 22  # positions times squared states below which starting t
 LAYOUTS: dict[str, Callable[..., Any]] = {
     hmm_plan.QUADS: hmm_quads.quad_layout,
     hmm_plan.LANES: hmm_lanes.lane_layout,
-    hmm_plan.GROUPS: hmm_group_rows.group_layout,
+    hmm_plan.GROUPS: hmm_groups.group_layout,
     hmm_plan.SINGLE: hmm_single.single_layout,
 }
 
@@ -210,11 +207,11 @@ def _run_task(problem: Problem, name: str, job: Job, out: Gradients) -> None:
 
 
 def _pass_of(name: str, layout: Any) -> Callable[..., None]:
-    """Return the pass of a layout; few symbols, or few states, have a pass of their own."""
+    """Return the pass of a layout; few symbols have a pass of their own."""
     if name == hmm_plan.QUADS:
         return hmm_few.few_pass if layout.few else hmm_quads.quads_pass
     if name == hmm_plan.GROUPS:
-        return hmm_eights.eights_pass if layout.width == W else hmm_groups.groups_pass
+        return hmm_groups.groups_pass
     return hmm_lanes.lanes_pass if name == hmm_plan.LANES else hmm_single.single_pass
 
 

@@ -16,7 +16,7 @@ QUADS, LANES, GROUPS, SINGLE = "quads", "lanes", "groups", "single"
 
 # Most states of own chains for which a lane is a sequence: while their parameters fit the first-level cache. With one
 # shared chain, matrix products are faster as soon as there are more than four states.
-OWN_LANES = 16
+OWN_LANES = 12
 
 LARGEST_GROUP = 1 << 25  # most doubles kept for the messages of eight sequences; longer ones are computed one by one
 
@@ -98,7 +98,7 @@ def width(plan: Plan, n: int, symbols: int) -> int:
     """Return how many columns of emission derivatives the layouts of the plan write, padding included."""
     layouts = {part.layout for part in plan.parts}
     if symbols:
-        return (n if is_few(symbols) else QUAD) if layouts == {QUADS} else padded(n)
+        return (n if is_few(n, symbols) else QUAD) if layouts == {QUADS} else padded(n)
     return n if layouts <= {QUADS, LANES} else padded(n)
 
 

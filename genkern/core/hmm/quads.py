@@ -1,14 +1,15 @@
 """Passes for at most four states: a lane is a sequence, as in ``hmm.lanes``, and the messages stay in registers.
 
 States are padded to four, so that no loop runs over them: a loop of unknown length costs more than the work on so few
-states. A pass is cut into tiles of steps in which no sequence ends. For few symbols, ``hmm.few`` is used instead.
+states. A pass is cut into tiles of steps in which no sequence ends. For few symbols and at most
+three states, ``hmm.few`` is used instead.
+
+Over ``hmm.lanes``, 1000 sequences of 100 positions gain 1.3 to 1.6 times for log P and 1.4 to 1.8 for derivatives.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
-
-import numpy as np
 
 from genkern.core.hmm.few_lanes import FEW, LINE, QUAD, bring, is_few
 from genkern.core.hmm.lanes import GATHERED_STEPS, end_lane, flush, leave
@@ -25,7 +26,7 @@ from genkern.core.hmm.rows import (
     sum_of_shifts,
 )
 from genkern.core.hmm.states import clear, offsets_of
-from genkern.core.jit import inlined, kernel
+from genkern.core.jit import inlined, kernel, part
 from genkern.core.simd.shuffle import HALF, add_pair, exponent, inverse_power, load_pair, transpose_halves
 from genkern.core.simd.vectors import W, broadcast, element, less, load, multiply_add, select, store, zero
 
@@ -38,7 +39,7 @@ class QuadLayout(NamedTuple):
     n states; quad: four; width: columns read of rows of emission factors, four, or n for few symbols; stride: 1 if the
     messages of all steps are kept, 0 if only those of a tile. few: the number of symbols if they are few, else
     0; then masks is the number of integers that hold the masks of one symbol, symbols (FEW, 4) are the factors and sums
-    (FEW, 4) their derivatives; b, alpha and weighted are empty, and pred holds three states a step unless n is four.
+    (FEW, 4) their derivatives; b, alpha and weighted are empty, and pred holds three states a step.
     """
 
     n: int
@@ -65,7 +66,7 @@ class QuadLayout(NamedTuple):
 
 def quad_layout(n: int, steps: int, keep: bool, symbols: int) -> tuple[QuadLayout, int, int]:
     """Return the layout of a group, and how many doubles and integers its buffers have."""
-    few, masks = symbols if is_few(symbols) else 0, -(-steps // W)
+    few, masks = symbols if is_few(n, symbols) else 0, -(-steps // W)
     kept = steps if keep else 1 if few else TILE_STEPS
     # With few symbols neither factors nor gathered steps are stored: they stay in registers.
     factors, messages = (0, 0) if few else (kept * LINE, (GATHERED_STEPS + 1) * LINE)
@@ -93,7 +94,7 @@ def quads_pass(problem, rows, job, out, layout, buffer, ints):
 # --- emission factors
 
 
-@kernel
+@part
 def _gather(table, safe, n, buffer, to, ints, first, steps):
     """Turn the table rows of eight lanes at some steps into lane vectors (steps, 4, 8)."""
     width = table.shape[1]
@@ -122,11 +123,10 @@ def _gather(table, safe, n, buffer, to, ints, first, steps):
 # --- forward
 
 
-@kernel
+@part
 def _forward(problem, rows, layout, buffer, ints, out):
     """Run the forward pass of a group, keeping pred, b and scale; set log P as the lanes end."""
-    t = np.int64(0)  # int64, as Numba compiles callees once more for a literal
-    lane, longest = 0, ints[LENGTH + W - 1]
+    t, lane, longest = 0, 0, ints[LENGTH + W - 1]
     store(buffer, layout.mass, broadcast(1.0))
     store(buffer, layout.mass + W, zero())
     while ints[LENGTH + lane] == 0:
@@ -142,7 +142,7 @@ def _forward(problem, rows, layout, buffer, ints, out):
             lane += 1
 
 
-@kernel
+@part
 def _advance(layout, buffer, first, steps, kept):
     """Advance the message ``now`` by some steps; their pred and b are stored from the offset ``kept`` on."""
     now, A, b, pred, four = layout.now, layout.A, layout.b + kept, layout.pred + kept, layout.n == QUAD
@@ -211,12 +211,11 @@ def _times(buffer, matrix, step, apart, four, message, sums):
 # --- backward
 
 
-@kernel
+@part
 def _backward(layout, buffer, ints):
     """Run the backward pass: emission derivatives overwrite b, pair counts are added to ``pairs``."""
-    count = np.int64(0)  # int64, as Numba compiles callees once more for a literal
-    lane, t = W - 1, ints[LENGTH + W - 1]
-    longest = t
+    count, lane, longest = 0, W - 1, ints[LENGTH + W - 1]
+    t = longest
     clear(buffer, layout.pairs, QUAD * LINE)
     clear(buffer, layout.weighted, LINE)
     while t > 0:
@@ -242,7 +241,7 @@ def _backward(layout, buffer, ints):
             store(buffer, k, load(buffer, k) * load(buffer, layout.scale + t // STRIDE * W))
 
 
-@kernel
+@part
 def _retreat(layout, buffer, last, first, count):
     """Take the backward message from step ``last`` to step ``first``; return the count of gathered steps.
 
@@ -261,7 +260,7 @@ def _retreat(layout, buffer, last, first, count):
     return count
 
 
-@kernel
+@part
 def _recede(layout, buffer, last, steps, count):
     """Combine past, present and future of some steps: alpha, weighted future, emission derivatives (over b)."""
     A, end, alpha, four = layout.A, layout.arriving, layout.alpha + count * LINE, layout.n == QUAD
@@ -293,7 +292,7 @@ def _combine(buffer, pred, b, alpha, weighted, future):
 # --- emission derivatives
 
 
-@kernel
+@part
 def _scatter(layout, buffer, ints, emissions):
     """Add the derivatives b (steps, 4, 8) to the output rows of the eight lanes."""
     n, width = layout.n, emissions.shape[1]

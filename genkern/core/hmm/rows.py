@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from genkern.core.hmm.types import Floats, Ints, Problem, read_only
-from genkern.core.jit import inlined, kernel
+from genkern.core.jit import inlined, part
 from genkern.core.simd.vectors import W, element, horizontal_sum, load, zero
 
 STRIDE = 8  # steps between two rescalings
@@ -74,7 +74,7 @@ def aligned_columns(pitch: int, *counts: int) -> list[Floats]:
     return [whole[first:last] for first, last in pairwise(ends)]
 
 
-@kernel
+@part
 def sum_of_shifts(problem, i):
     """Return the sum of the logarithms that were taken out of the rows of object i."""
     total = 0.0
@@ -85,7 +85,7 @@ def sum_of_shifts(problem, i):
     return total
 
 
-@kernel
+@part
 def sum_of_rows(table, first, last):
     """Return the sum of some rows of a table."""
     sums, rest, width = zero(), 0.0, table.shape[1]
@@ -106,7 +106,7 @@ def sum_of_emissions(problem, job, i, emissions):
     return sum_of_rows(emissions, job.slots[i] * symbols, (job.slots[i] + 1) * symbols) if job.each else 0.0
 
 
-@kernel
+@part
 def enter(problem, job, group, ints, with_rows):
     """Fill the integers of a group, table rows if wanted; lanes ascend by length, and empty ones have length zero."""
     chains, coded = len(problem.start), len(problem.codes) > 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import NamedTuple
 
-from genkern.core.jit import inlined, kernel
+from genkern.core.jit import inlined, part
 from genkern.core.simd import tiles
 from genkern.core.simd.tiles import add_numbers, add_tile, store_tile, zeros
 from genkern.core.simd.vectors import W, broadcast, element, horizontal_sum, load, multiply_add, padded, store, zero
@@ -41,7 +41,7 @@ def offsets_of(counts: list[int]) -> tuple[list[int], int]:
     return starts, total
 
 
-@kernel
+@part
 def pack(matrix, transposed, rows, buffer, to):
     """Copy a matrix (n, n), or its transpose, into panels (rows, 8) of eight columns; padding is not written."""
     n = len(matrix)
@@ -140,7 +140,7 @@ def combine(buffer, emissions, row, offset, column, future, inverse):
     store(emissions, to, multiply_add(p, scaled, load(emissions, to)))
 
 
-@kernel
+@part
 def add_outer(buffer, alpha, weighted, pairs, sizes):
     """Add sum_t alpha[t, k] weighted[t, j] to pairs (rows, width), by as many columns at a time as registers hold.
 
@@ -172,7 +172,7 @@ def _add_panels(buffer, alpha, weighted, pairs, sizes, columns):
         store_tile(buffer, to, width, FOUR, add_tile(x, FOUR, buffer, to, width))
 
 
-@kernel
+@part
 def add_pairs(buffer, pairs, width, slot, transitions):
     """Add the pairs (n, width) to transitions[slot] (n, n); return their sum."""
     n = transitions.shape[1]
