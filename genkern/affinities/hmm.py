@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from genkern.affinities.how import Expected, How, Power
 from genkern.affinities.registry import affinity, needs_length
 from genkern.affinities.resolvent import log_all_lengths, log_all_lengths_plain
-from genkern.affinities.rules import PairError
+from genkern.affinities.rules import BAND, PairError, set_band
 from genkern.core.arrays.products import inner_products
 from genkern.core.pairs.plain import pair_log_plain
 from genkern.core.pairs.recursion import LANES, PairSide, pair_log, pair_log_factors, pair_log_values
@@ -22,6 +21,7 @@ from genkern.validation import Floats
 
 CHUNK = 1 << 20  # pairs of states at a time, each of which costs one elementary kernel value
 FAINT = 1e-280  # a positive weight whose power is smaller may have underflowed; its pairs are computed in logarithms
+PAIRED = 512  # pairs at a time: their results are the diagonal of a square
 FEW = 64  # most factors of psi for which it is computed on the fly, without a table
 ENDLESS = (
     "the sum over all lengths diverges (the state-pair operator has spectral radius >= 1), so the kernel is "
@@ -51,17 +51,18 @@ Psi = EmissionAffinities | Factors
 class Solver(NamedTuple):
     """The functions that compute kernel values from chains and psi.
 
-    ``crossed`` takes a models of n states, b models of m states and psi, and returns logs (a, b); ``paired`` takes g
-    of each and psi, and returns logs (g,). Up to ``few`` factors of psi may be passed as factors.
+    ``crossed`` takes a models of n states, b models of m states and psi, and returns logs (a, b); with None for the
+    latter and psi as factors, all pairs of the former. ``paired`` takes g of each and psi, and returns logs (g,). Up to
+    ``few`` factors of psi may be passed as factors.
     """
 
-    crossed: Callable[[PairSide, PairSide, Any], Floats]
+    crossed: Callable[[PairSide, PairSide | None, Any], Floats]
     paired: Callable[[PairSide, PairSide, Any], Floats]
     few: int
 
 
-@affinity.register(HMM, HMM, Power, length="given", parts=("emissions",), reference=PRODUCT)
-@affinity.register(HMM, HMM, Expected, length="given", parts=("emissions",), reference=MEAN_MAP)
+@affinity.register(HMM, HMM, Power, length="given", parts=("emissions",), reference=PRODUCT, whole=True)
+@affinity.register(HMM, HMM, Expected, length="given", parts=("emissions",), reference=MEAN_MAP, whole=True)
 def state_pair_recursion(P: HMM, Q: HMM, how: How, length: int) -> Floats:
     r"""Return the log kernel between sequences of one length, G + (a, b).
 
@@ -72,21 +73,34 @@ def state_pair_recursion(P: HMM, Q: HMM, how: How, length: int) -> Floats:
     """
     _check_stops(P, Q)
 
-    def crossed(left: PairSide, right: PairSide, psi: Psi) -> Floats:
+    def crossed(left: PairSide, right: PairSide | None, psi: Psi) -> Floats:
         if isinstance(psi, Factors):
             return pair_log_factors(left, right, *psi, length)
         return (pair_log if psi.logs else pair_log_values)(left, right, psi.values, length)
+
+    def paired(left: PairSide, right: PairSide, psi: Psi) -> Floats:
+        if not isinstance(psi, Factors):
+            return _squares(crossed, left, right, psi)
+        out = np.empty(len(left.start))
+        for some in (slice(low, low + PAIRED) for low in range(0, len(out), PAIRED)):
+            few = psi.first[some], psi.second[some]
+            out[some] = pair_log_factors(_cut(left, some), _cut(right, some), *few, length, paired=True)
+        return out
 
     recursion: Callable[..., float] = pair_log_plain
 
     def plain(left: PairSide, right: PairSide, log_psi: Floats) -> float:
         return float(recursion(left, right, log_psi, length))
 
-    return _with_faint(P, Q, how, plain, _by_rows(P, Q, how, Solver(crossed, partial(_squares, crossed), FEW)))
+    return _with_faint(P, Q, how, plain, _by_rows(P, Q, how, Solver(crossed, paired, FEW)))
 
 
-@affinity.register(HMM, HMM, Power, length="all", parts=("emissions",), reference=f"{PRODUCT}, summed over lengths")
-@affinity.register(HMM, HMM, Expected, length="all", parts=("emissions",), reference=f"{MEAN_MAP}, summed over lengths")
+@affinity.register(
+    HMM, HMM, Power, length="all", parts=("emissions",), reference=f"{PRODUCT}, summed over lengths", whole=True
+)
+@affinity.register(
+    HMM, HMM, Expected, length="all", parts=("emissions",), reference=f"{MEAN_MAP}, summed over lengths", whole=True
+)
 def all_lengths(P: HMM, Q: HMM, how: How) -> Floats:
     r"""Return the log kernel between models with stop probabilities e, over sequences of all lengths, G + (a, b).
 
@@ -101,9 +115,14 @@ def all_lengths(P: HMM, Q: HMM, how: How) -> Floats:
 
 def _with_faint(P: HMM, Q: HMM, how: How, plain: Callable[[PairSide, PairSide, Floats], float], logs: Floats) -> Floats:
     """Set the logs, G + (a, b), of pairs with a weight whose power underflows, by ``plain`` on their logarithms."""
+    if how.weight_power <= 1.0:
+        return logs
     faint = [_is_faint(side, how.weight_power) for side in (P, Q)]
     for index in np.argwhere(faint[0][..., :, None] | faint[1][..., None, :]):
         *group, i, j = (int(k) for k in index)
+        if P is Q and i > j:  # symmetric to the last bit
+            logs[(*group, i, j)] = logs[(*group, j, i)]
+            continue
         one, other = P[(*group, i)], Q[(*group, j)]
         log_psi = affinity.block(one.emissions, other.emissions, how)
         left, right = (PairSide(*(_log(part, how.weight_power) for part in _parts(side))) for side in (one, other))
@@ -115,8 +134,6 @@ def _with_faint(P: HMM, Q: HMM, how: How, plain: Callable[[PairSide, PairSide, F
 
 def _is_faint(model: HMM, power: float) -> Any:
     """Return which models of a stack have a positive weight whose power is below FAINT."""
-    if power <= 1.0:
-        return np.zeros(model.shape, dtype=bool)
     parts = (part.reshape(*model.shape, -1) for part in _parts(model))
     return np.any([((part > 0) & (part**power < FAINT)).any(axis=-1) for part in parts], axis=0)
 
@@ -135,7 +152,7 @@ def _check_stops(P: HMM, Q: HMM) -> None:
 
 
 def _by_rows(P: HMM, Q: HMM, how: How, solver: Solver) -> Floats:
-    """Return G + (a, b), with psi computed for a few rows at a time."""
+    """Return G + (a, b), with psi computed for a few rows at a time; of a stack with itself half is computed."""
     *batch, a = P.shape
     b = Q.shape[-1]
     if batch:
@@ -143,26 +160,34 @@ def _by_rows(P: HMM, Q: HMM, how: How, solver: Solver) -> Floats:
         first, second = rebatch(P, (g, a)), rebatch(Q, (g, b))
         out = _paired(first, second, how, solver) if a == b == 1 else _each(first, second, how, solver)
         return out.reshape(*batch, a, b)
-    left, right = _side(P, how), _side(Q, how)
+    left, half = _side(P, how), P is Q
+    right = left if half else _side(Q, how)
     (n, m), out = (P.n_states, Q.n_states), np.empty((a, b))
     all_of_them = rebatch(Q.emissions, (b * m,))
-    factors = _factors(rebatch(P.emissions, (a * n,)), all_of_them, how)
+    factors = _factors(all_of_them if half else rebatch(P.emissions, (a * n,)), all_of_them, how)
     if factors is not None and factors.first.shape[-1] <= solver.few:
-        return solver.crossed(left, right, Factors(factors.first.reshape(a, n, -1), factors.second.reshape(b, m, -1)))
+        cube = Factors(factors.first.reshape(a, n, -1), factors.second.reshape(b, m, -1))
+        return solver.crossed(left, None if half else right, cube)
     step = max(1, CHUNK // (n * m * b))
+    step = min(step, BAND) if half else step
     for low in range(0, a, step):
-        rows = slice(low, min(low + step, a))
+        rows, begin = slice(low, min(low + step, a)), low if half else 0
         size = rows.stop - low
         try:
             if factors is not None:
-                psi = EmissionAffinities(inner_products(factors.first[low * n : rows.stop * n], factors.second), False)
+                some = factors.first[low * n : rows.stop * n], factors.second[begin * m :]
+                psi = EmissionAffinities(inner_products(*some), False)
             else:
                 few = rebatch(P[rows].emissions, (size * n,))
-                psi = _logs(few, all_of_them, how, lambda i, j: ((i // n, j // m), (i % n, j % m)))
-            psi = psi._replace(values=psi.values.reshape(size, n, b, m))
-            out[rows] = solver.crossed(_cut(left, rows), right, psi)
+                psi = _logs(few, all_of_them[begin * m :], how, lambda i, j: ((i // n, j // m), (i % n, j % m)))
+            psi = psi._replace(values=psi.values.reshape(size, n, b - begin, m))
+            logs = solver.crossed(_cut(left, rows), _cut(right, slice(begin, b)), psi)
         except PairError as error:
-            raise PairError((error.index[0] + low, error.index[1]), error.text) from None
+            raise PairError((error.index[0] + low, error.index[1] + begin), error.text) from None
+        if half:
+            set_band(out, low, logs)
+        else:
+            out[rows] = logs
     return out
 
 
@@ -206,7 +231,7 @@ def _logs(
         raise PairError(models, f"in the emissions of states {s} and {t}, {error.text}") from None
 
 
-def _squares(crossed: Callable[[PairSide, PairSide, Psi], Floats], left: PairSide, right: PairSide, psi: Psi) -> Floats:
+def _squares(crossed: Callable[..., Floats], left: PairSide, right: PairSide, psi: EmissionAffinities) -> Floats:
     """Return logs (g,) of pairs as the diagonals of small squares.
 
     The compiled recursion computes eight models at once if they have few states, and each call has an overhead, so that
@@ -217,20 +242,16 @@ def _squares(crossed: Callable[[PairSide, PairSide, Psi], Floats], left: PairSid
     step = 64 if max(n, m) <= 4 else 8 if max(n, m) <= LANES else 1
     for low in range(0, g, step):
         some = slice(low, min(low + step, g))
-        square: Psi
-        if isinstance(psi, Factors):
-            square = Factors(psi.first[some], psi.second[some])
-        else:
-            # Every row of the square uses the columns' own psi: right on the diagonal, and harmless elsewhere.
-            size = some.stop - low
-            values = np.broadcast_to(psi.values[some].transpose(1, 0, 2), (size, n, size, m))
-            square = psi._replace(values=values)
-        out[some] = np.diagonal(crossed(_cut(left, some), _cut(right, some), square))
+        # Every row of the square uses the columns' own psi: right on the diagonal, and harmless elsewhere.
+        size = some.stop - low
+        values = np.broadcast_to(psi.values[some].transpose(1, 0, 2), (size, n, size, m))
+        out[some] = np.diagonal(crossed(_cut(left, some), _cut(right, some), psi._replace(values=values)))
     return out
 
 
-def _sum_crossed(left: PairSide, right: PairSide, psi: EmissionAffinities) -> Floats:
-    """Return logs (a, b) summed over all lengths."""
+def _sum_crossed(left: PairSide, right: PairSide | None, psi: EmissionAffinities) -> Floats:
+    """Return logs (a, b) summed over all lengths; psi are no factors."""
+    assert right is not None
     a, _, b, _ = psi.values.shape
     i, j = np.divmod(np.arange(a * b), b)
     first, second = (PairSide(*(part[k] for part in side)) for side, k in ((left, i), (right, j)))

@@ -67,11 +67,17 @@ class Rule:
                 band = self.block(P[low:high], P[low:], how, length)
             except PairError as error:
                 raise PairError((error.index[0] + low, error.index[1] + low), error.text) from None
-            out[low:high, low:] = band
-            out[high:, low:high] = band[:, high - low :].T
-            corner = np.triu(band[:, : high - low])
-            out[low:high, low:high] = corner + np.triu(corner, 1).T
+            set_band(out, low, band)
         return out
+
+
+def set_band(out: Floats, low: int, band: Floats) -> None:
+    """Set rows of a symmetric matrix from row ``low`` on, of which the band has columns from there on, and columns."""
+    high = low + len(band)
+    out[low:high, high:] = band[:, len(band) :]
+    out[high:, low:high] = band[:, len(band) :].T
+    corner = np.triu(band[:, : len(band)])
+    out[low:high, low:high] = corner + np.triu(corner, 1).T
 
 
 @dataclass(frozen=True)

@@ -294,12 +294,11 @@ class Alphabet:
     def _find_numbers(self, values: NDArray[Any]) -> Codes:
         """Return (N,) codes of numbers, -1 for those outside the alphabet; NaN is the symbol None."""
         keys, codes = self._integers
+        unbroken = len(keys) > 0 and int(keys[-1]) - int(keys[0]) == len(keys) - 1 and values.dtype.kind in "iu"
         if len(keys) == 0:
             found = np.full(len(values), -1, dtype=np.int32)
-        elif values.dtype.kind in "iu" and int(keys[-1]) - int(keys[0]) == len(keys) - 1:
-            inside = (values >= keys[0]) & (values <= keys[-1])  # a range of integers needs no search
-            at = np.where(inside, values.astype(np.int64) - keys[0], 0)
-            found = np.where(inside, codes[at], np.int32(-1))
+        elif unbroken and keys[0] <= values.min() and values.max() <= keys[-1]:
+            found = codes.take(values.astype(np.int64, copy=False) - keys[0])  # needs no search
         else:
             at = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
             found = np.where(keys[at] == values, codes[at], np.int32(-1))

@@ -72,6 +72,8 @@ def flatten_symbols(X: Any, who: str) -> Flat:
         objects = objects.tolist()
     if all(type(obj) is str and obj for obj in objects):
         forms = {"string"}
+    elif _are_integer_arrays(objects):
+        return Flat(np.concatenate(objects), offsets_of(np.fromiter(map(len, objects), np.int64, len(objects))))
     else:
         pairs = [_symbol_form(obj, i, who) for i, obj in enumerate(objects)]
         _refuse_mixture([form for form, _ in pairs], who)
@@ -85,10 +87,16 @@ def flatten_symbols(X: Any, who: str) -> Flat:
     return _refuse_unhashable(Flat(tokens, offsets), who)
 
 
+def _are_integer_arrays(objects: list[Any]) -> bool:
+    """Return whether all objects are arrays (T,) of one integer type, none of them empty."""
+    if set(map(type, objects)) != {np.ndarray}:
+        return False
+    forms = {(array.dtype, array.ndim) for array in objects}
+    return len(forms) == 1 and objects[0].dtype.kind in "iu" and objects[0].ndim == 1 and all(map(len, objects))
+
+
 def _symbol_form(obj: Any, index: int, who: str) -> tuple[str, Any]:
     """Return form and content of an object that may be a symbol sequence."""
-    if type(obj) is np.ndarray and obj.ndim == 1 and obj.dtype.kind in "iu" and obj.size:
-        return "integers", obj
     form, content = form_of(obj, index, who)
     if form == "rows" and isinstance(content, list | tuple) and isinstance(content[0], tuple):
         return "tokens", content

@@ -20,13 +20,23 @@ from scipy.special import softmax
 from genkern.models.information import LeanInformation
 from genkern.validation import Floats
 
+CHUNK = 1 << 15  # derivatives that are turned at a time
 
-def gradient(raw: Floats, theta: Floats, coordinates: str) -> Floats:
-    """Return derivatives of rows (..., m) in the named coordinates from raw ones."""
-    if coordinates == "raw":
+
+def gradient(raw: Floats, theta: Floats, coordinates: str, out: Floats | None = None) -> Floats:
+    """Return derivatives (G, ..., m) of rows (..., m) in the named coordinates from raw ones, in ``out`` if given."""
+    if coordinates == "raw" and out is None:
         return raw
-    projected: Floats = raw - (theta * raw).sum(axis=-1, keepdims=True)
-    return projected * jacobian(theta, coordinates)
+    turned = np.empty(raw.shape) if out is None else out
+    scale, step = jacobian(theta, coordinates), max(1, CHUNK // theta.size)
+    for low in range(0, len(raw), step):  # a chunk of numbers stays in the cache
+        rows, to = raw[low : low + step], turned[low : low + step]
+        if coordinates == "raw":
+            to[:] = rows
+        else:
+            np.subtract(rows, np.einsum("...j,...j->...", rows, theta)[..., None], out=to)
+            to *= scale
+    return turned
 
 
 def jacobian(theta: Floats, coordinates: str) -> Floats:

@@ -15,12 +15,9 @@ Jebara, Kondor & Howard (2004), Probability product kernels, section 4.2.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from genkern.core.arrays.products import mirror
@@ -36,6 +33,7 @@ __all__ = ["PairSide", "pair_log", "pair_log_factors", "pair_log_values"]
 LANES = 12  # up to so many states on both sides a vector holds eight models, above it eight states
 BATCH = 1 << 17  # numbers of ψ that are fetched from a table at a time
 AGAIN = 1 << 20  # pairs of states recomputed at a time
+ALL, UPPER, DIAGONAL = 0, 1, 2  # parts of a block that are wanted
 NEVER = -1e6  # used as the logarithm of zero
 
 
@@ -84,7 +82,7 @@ class _Psi(NamedTuple):
         return found if self.logs else np.log(found)
 
 
-def pair_log(left: PairSide, right: PairSide | None, log_psi: Floats, length: int, n_jobs: int | None = 1) -> Floats:
+def pair_log(left: PairSide, right: PairSide | None, log_psi: Floats, length: int) -> Floats:
     """Return log k, (a, b), for all pairs of a block, from log ψ.
 
     Parameters
@@ -97,23 +95,21 @@ def pair_log(left: PairSide, right: PairSide | None, log_psi: Floats, length: in
         Log elementary kernels between the states' emissions; -inf is legal.
     length : int
         Number of observations L >= 1.
-    n_jobs : int or None
-        Threads, over bins of rows.
 
     Returns
     -------
     ndarray (a, b)
         -inf where no pair of paths has positive weight.
     """
-    return _pairs(left, right, _from_table(log_psi, True), length, n_jobs)
+    return _pairs(left, right, _from_table(log_psi, True), length)
 
 
-def pair_log_values(left: PairSide, right: PairSide | None, psi: Floats, length: int, n_jobs: int | None = 1) -> Floats:
+def pair_log_values(left: PairSide, right: PairSide | None, psi: Floats, length: int) -> Floats:
     """Return log k, (a, b), from ψ itself, (a, n, b, m) >= 0.
 
     Zero means zero: entries of ψ that underflowed when they were computed stay zero. See pair_log for the rest.
     """
-    return _pairs(left, right, _from_table(psi, False), length, n_jobs)
+    return _pairs(left, right, _from_table(psi, False), length)
 
 
 def pair_log_factors(
@@ -122,15 +118,17 @@ def pair_log_factors(
     factors: Floats,
     others: Floats | None,
     length: int,
-    n_jobs: int | None = 1,
+    paired: bool = False,
 ) -> Floats:
     """Return log k, (a, b), from factors F (a, n, k) and F′ (b, m, k) of ψ = F F′ᵀ, all numbers >= 0.
 
+    ``paired`` asks for that of each model with the other one of its index only, (a,).
     No table of ψ is stored, and where k is small, the first and the last step are cheap: Aᵀ φ_1 A′ and
-    A ((e e′ᵀ) ∘ ψ) A′ᵀ have factors, too. ``others`` is None if right is. See pair_log_values for the rest.
+    A ((e e′ᵀ) ∘ ψ) A′ᵀ have factors, too. ``others`` may be None if right is, where F′ is F. See pair_log_values for
+    the rest.
     """
-    if (right is None) != (others is None):
-        raise ValueError("pair_log: right and others must both be given, or both be None. Got one of them.")
+    if right is not None and others is None:
+        raise ValueError("pair_log: with right, others must be given, too. Got None.")
     first = np.ascontiguousarray(factors, dtype=np.float64)
     second = first if others is None else np.ascontiguousarray(others, dtype=np.float64)
     if first.ndim != 3 or second.ndim != 3 or first.shape[-1] != second.shape[-1] or first.shape[-1] == 0:
@@ -138,7 +136,7 @@ def pair_log_factors(
             "pair_log: the factors of psi must be (a, n, k) and (b, m, k) with the same k >= 1. Got "
             f"{first.shape} and {second.shape}."
         )
-    return _pairs(left, right, _Psi(np.empty(0), False, (first, second)), length, n_jobs)
+    return _pairs(left, right, _Psi(np.empty(0), False, (first, second)), length, paired)
 
 
 def _from_table(psi: Floats, logs: bool) -> _Psi:
@@ -146,9 +144,9 @@ def _from_table(psi: Floats, logs: bool) -> _Psi:
     return _Psi(np.ascontiguousarray(psi, dtype=np.float64), logs, None)
 
 
-def _pairs(left: PairSide, right: PairSide | None, psi: _Psi, length: int, n_jobs: int | None) -> Floats:
+def _pairs(left: PairSide, right: PairSide | None, psi: _Psi, length: int, paired: bool = False) -> Floats:
     """Check shapes, turn the block so that padding costs least, run it, and refuse NaN."""
-    half = right is None
+    part = DIAGONAL if paired else UPPER if right is None else ALL
     left = _contiguous(left)
     right = left if right is None else _contiguous(right)
     (a, n), (b, m) = left.start.shape, right.start.shape
@@ -160,25 +158,24 @@ def _pairs(left: PairSide, right: PairSide | None, psi: _Psi, length: int, n_job
         raise ValueError(f"pair_log: length counts observations and must be at least 1. Got {length}.")
     if not (a and b):
         return np.empty((a, b))
-    if _turned(n, m):
-        log_k = _run(right, left, psi.turned(), length, half, n_jobs).T
-    else:
-        log_k = _run(left, right, psi, length, half, n_jobs)
-    wrong = np.isnan(log_k) | np.isposinf(log_k)
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
+    turned = _turned(n, m)
+    log_k = _run(right, left, psi.turned(), length, part).T if turned else _run(left, right, psi, length, part)
+    log_k = log_k.diagonal() if paired else log_k
+    if not log_k.max() < np.inf:
+        index = np.argwhere(~(log_k < np.inf))[0]
+        row, column = index[0], index[-1]
         raise ValueError(f"pair_log: psi must be finite. Got NaN or inf for pair ({row}, {column}).")
     return log_k
 
 
-def _run(left: PairSide, right: PairSide, psi: _Psi, length: int, half: bool, n_jobs: int | None) -> Floats:
-    """Return log k by threads over bins of rows, recomputed in logarithms where underflow may have spoilt it."""
+def _run(left: PairSide, right: PairSide, psi: _Psi, length: int, part: int) -> Floats:
+    """Return log k of a part of a block, recomputed in logarithms where underflow may have spoilt it."""
     (a, n), (b, m), count = left.start.shape, right.start.shape, psi.factors[0].shape[-1] if psi.factors else 0
     cheap = 0 < count <= n + m and length > 2
     highest = psi.highest()
     records = _records(left, _bounds(left, length, highest[0]), psi.factors[0] if psi.factors else None, cheap)
     others = records
-    if not half:
+    if part != UPPER or (psi.factors and psi.factors[0] is not psi.factors[1]):
         others = _records(right, _bounds(right, length, highest[1]), psi.factors[1] if psi.factors else None, cheap)
     units = _as_lanes(others) if _in_lanes(n, m) else _as_tiles(others)
     block = PairBlock(
@@ -186,43 +183,41 @@ def _run(left: PairSide, right: PairSide, psi: _Psi, length: int, half: bool, n_
         right=units.reshape(len(units), -1),
         factors=count,
         cheap=cheap,
-        half=half,
+        half=part == UPPER,
         length=length,
         log_k=np.empty((a, b)),
         redo=np.zeros((a, b), dtype=np.bool_),
     )
-    bins = _row_bins(a, effective_n_jobs(n_jobs), half)
-    if len(bins) == 2:
-        _run_rows(block, psi, bins[0], bins[1])
-    else:
-        # Not joblib's threads: waiting for these takes ten milliseconds.
-        with ThreadPoolExecutor(len(bins) - 1) as pool:
-            list(pool.map(partial(_run_rows, block, psi), bins[:-1], bins[1:]))
+    _run_items(block, psi, part)
     if block.redo.any():
-        _redo(left, right, psi, length, np.argwhere(np.triu(block.redo) if half else block.redo), block.log_k)
-    if half:
+        wanted = {ALL: block.redo, UPPER: np.triu(block.redo), DIAGONAL: np.diag(block.redo.diagonal())}[part]
+        _redo(left, right, psi, length, np.argwhere(wanted), block.log_k)
+    if part == UPPER:
         mirror(block.log_k)
     return block.log_k
 
 
-def _run_rows(block: PairBlock, psi: _Psi, first: int, last: int) -> None:
-    """Set log k and redo in some rows of a block, fetching ψ from a table for a rectangle at a time."""
-    (_, n, b, m), units = psi.shape, len(block.right)
+def _run_items(block: PairBlock, psi: _Psi, part: int) -> None:
+    """Set log k and redo of a part of a block, fetching ψ from a table for a rectangle at a time."""
+    (a, n, b, m), units = psi.shape, len(block.right)
     lanes = _in_lanes(n, m)
     workspace = new_workspace(n, m, lanes)
     tile = tile_of(n, workspace.width // W, lanes)
     if psi.factors is not None:
-        run_items(block, (first, last), (0, units), np.empty(0), np.empty(0), workspace, tile)
+        group, nothing = W if lanes else 1, np.empty(0)
+        squares = [((k * group, min((k + 1) * group, a)), (k, k + 1)) for k in range(units)]
+        for rows, some in squares if part == DIAGONAL else [((0, a), (0, units))]:
+            run_items(block, rows, some, nothing, nothing, workspace, tile)
         return
     size = n * workspace.width
     many = max(1, BATCH // size)
     wide = min(units, many)
-    high = min(last - first, max(1, many // wide))
+    high = min(a, max(1, many // wide))
     items, scales = aligned(high * wide * size), aligned(high * wide * SCALES)
     strides = tuple(step // psi.table.itemsize for step in psi.table.strides)
     table = PsiTable(psi.table.ravel(order="K"), strides, (n, m, workspace.width, b), psi.logs, lanes, block.half)
-    for row in range(first, last, high):
-        rows = (row, min(row + high, last))
+    for row in range(0, a, high):
+        rows = (row, min(row + high, a))
         for unit in range(row // (W if lanes else 1) if block.half else 0, units, wide):
             some = (unit, min(unit + wide, units))
             fetch(table, rows, some, items, scales)
@@ -253,14 +248,6 @@ def _turned(n: int, m: int) -> bool:
         return n > m
     cost, turned = n * padded(m), m * padded(n)
     return turned < cost or (turned == cost and n > m)
-
-
-def _row_bins(rows: int, bins: int, half: bool) -> list[int]:
-    """Return where bins of rows of equal cost begin and end; of half a square, the first rows are the long ones."""
-    share = np.arange(1 + max(1, min(bins, rows))) / max(1, min(bins, rows))
-    if half:
-        share = 1.0 - np.sqrt(1.0 - share)
-    return [int(bound) for bound in np.unique(np.rint(rows * share))]
 
 
 def _contiguous(side: PairSide) -> PairSide:

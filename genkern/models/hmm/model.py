@@ -171,23 +171,22 @@ class HMM(HiddenPaths):
 
     def gradient(self, statistics: Statistics, coordinates: str = "softmax") -> Floats:
         """Return derivatives (G, p) of the log-likelihood from the statistics of one model."""
-        raw = statistics["transitions"]
+        raw, n = statistics["transitions"], self.n_states
+        emissions = self.emissions.member_gradient(emission_blocks(statistics), coordinates)
+        first, last = n + n * n, n + n * n + emissions.shape[1]
+        out = np.empty((len(raw), last + (0 if self.final is None else n)))
+        simplex.gradient(statistics["start"], self.start, coordinates, out[:, :n])
+        steps = out[:, n:first].reshape(raw.shape)  # a view
+        out[:, first:last] = emissions
         if self.stop is None:
-            steps = simplex.gradient(raw, self.transitions, coordinates)
+            simplex.gradient(raw, self.transitions, coordinates, steps)
         else:
             joint = np.concatenate([raw, statistics["stop"][..., None]], axis=-1)
             rows = simplex.gradient(joint, self._rows(), coordinates)
-            steps, last = rows[..., :-1], rows[..., -1]
-        parts = [
-            simplex.gradient(statistics["start"], self.start, coordinates),
-            steps.reshape(len(steps), -1),
-            self.emissions.member_gradient(emission_blocks(statistics), coordinates),
-        ]
+            steps[:], out[:, last:] = rows[..., :-1], rows[..., -1]
         if self.end is not None:
-            parts.append(simplex.gradient(statistics["end"], self.end, coordinates))
-        elif self.stop is not None:
-            parts.append(last)
-        return np.concatenate(parts, axis=1)
+            simplex.gradient(statistics["end"], self.end, coordinates, out[:, last:])
+        return out
 
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:
         """Return the complete-data Fisher information, averaged over sequence lengths, as pairs (index, block).
