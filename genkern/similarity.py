@@ -248,20 +248,22 @@ def mmd_test(
             got = type(sample).__name__ if count is None else f"{count} objects"
             raise ValueError(f"mmd_test: '{name}' must be a list of two objects at least. Got {got}.")
     both: Any = sparse.vstack([X, Y]) if sparse.issparse(X) else [*_listed(X), *_listed(Y)]
-    if isinstance(kernel, str):
-        K = gram(both, kind, kernel=kernel, alphabet=alphabet, random_state=random_state, n_jobs=n_jobs)
-    elif kind is not None or alphabet is not None:
-        raise ValueError(f"mmd_test: 'kind' and 'alphabet' are for kernels given by name. Got {kernel!r}.")
-    elif isinstance(kernel, Kernel):
-        K = Gram(kernel, n_jobs=n_jobs).fit_transform(both)
-    elif hasattr(kernel, "fit_transform"):
-        K = clone(kernel).fit_transform(both)
-    else:
-        raise TypeError(
-            f"mmd_test: 'kernel' must be one of {', '.join(map(repr, KERNELS))}, a Kernel such as RBF(), or a "
-            f"transformer that ends in Gram. Got {kernel!r}."
-        )
-    return two_sample_test(K, int(n_objects(X) or 0), n_permutations=n_permutations, rng=random_state)
+    with portion(0.5, "kernel values"):
+        if isinstance(kernel, str):
+            K = gram(both, kind, kernel=kernel, alphabet=alphabet, random_state=random_state, n_jobs=n_jobs)
+        elif kind is not None or alphabet is not None:
+            raise ValueError(f"mmd_test: 'kind' and 'alphabet' are for kernels given by name. Got {kernel!r}.")
+        elif isinstance(kernel, Kernel):
+            K = Gram(kernel, n_jobs=n_jobs).fit_transform(both)
+        elif hasattr(kernel, "fit_transform"):
+            K = clone(kernel).fit_transform(both)
+        else:
+            raise TypeError(
+                f"mmd_test: 'kernel' must be one of {', '.join(map(repr, KERNELS))}, a Kernel such as RBF(), or a "
+                f"transformer that ends in Gram. Got {kernel!r}."
+            )
+    with portion(1.0, "permutations"):
+        return two_sample_test(K, int(n_objects(X) or 0), n_permutations=n_permutations, rng=random_state)
 
 
 def plane(K: Any, method: str = "pca", *, random_state: Any = 0) -> tuple[Floats, tuple[str, str]]:

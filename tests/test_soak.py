@@ -24,7 +24,7 @@ def test_what_grows_is_told(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def leak(folder: soak.Path) -> list[float]:
         if what == "memory":
-            kept.append(bytearray(b"x") * (4 << 20))
+            kept.append(bytearray(b"x") * (64 << 20))
         else:
             kept.append(open(folder.parent / f"{len(kept)}" if what == "left" else folder / "open", "w"))  # noqa: SIM115
         return [0.0]

@@ -200,6 +200,8 @@ def _densities_at_zero(pairs: Pairs, length: int, merge: bool) -> Floats:
 def _amplifying(pairs: Pairs, length: int) -> NDArray[np.bool_]:
     """Flag pairs (n,) that make much of a rounding error, or whose first states are almost unknown."""
     left, i, right, j, scale, ridge = pairs
-    first, noise = (scale * (own[i] + other[j]) for own, other in zip(variances(left), variances(right), strict=True))
-    diffuse = (first > DIFFUSE * (noise + ridge)).any(axis=1)
+    sides = zip(variances(left), variances(right), strict=True)
+    with np.errstate(over="ignore"):  # infinite ones are more than any other
+        first, noise = (scale * (own[i] + other[j]) for own, other in sides)
+        diffuse = (first > DIFFUSE * (noise + ridge)).any(axis=1)
     return np.asarray(diffuse | amplifies(left.A, length)[i] | amplifies(right.A, length)[j])

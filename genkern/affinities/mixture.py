@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -64,14 +65,14 @@ def _normal_pairs(P: Leaf, Q: Leaf, logs: tuple[Floats, Floats], how: How) -> Fl
 
     None also where a variance is so extreme that the product does not exist, or only in logs.
     """
-    if not (isinstance(P, Gaussian) and isinstance(Q, Gaussian) and isinstance(how, Power | Expected)):
+    sides: Any = P, Q
+    laws = [side.axis_normals for side in sides]
+    if None in laws or not isinstance(how, Power | Expected) or len({means.shape[-1] for means, _ in laws}) > 1:
         return None
-    if "full" in (P.covariance_type, Q.covariance_type) or P.mean.shape[-1] != Q.mean.shape[-1]:
-        return None
-    constant, spread = terms_of(how, P.mean.shape[-1])
-    sides = zip((P, Q), logs, strict=True)
+    constant, spread = terms_of(how, laws[0][0].shape[-1])
     left, right = (
-        Normals(side.mean, side.variances, log + own_logs(as_kind(side, "diagonal"), how)) for side, log in sides
+        Normals(law[0], law[1], log + own_logs(as_kind(side, "diagonal"), how))
+        for side, law, log in zip(sides, laws, logs, strict=True)
     )
     low, high = (spread.ridge + spread.scale * (end(left.var) + end(right.var)) for end in (np.min, np.max))
     if not (low > 0.0 and high < LARGE and max(left.logs.max(), right.logs.max()) < np.inf):

@@ -108,8 +108,9 @@ def read(
         False: a table without names of columns, which are then 1, 2, ...
     delimiter, encoding : str, optional
         Of text; by default what the first line and a byte order mark show, or else UTF-8.
-    max_expansion : float, default=100
-        How many times its size a compressed file, and the objects made of any file, may take in memory, beyond 16 MB.
+    max_expansion : float, optional
+        How many times its size a compressed file, and the objects made of any file, may take in memory, beyond 16 MB:
+        100 where nothing is given.
         Small files that expand to many GB are mostly made to do harm.
 
     Returns

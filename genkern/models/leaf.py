@@ -81,6 +81,11 @@ class Leaf(Model):
         """Return the distribution of the first symbols of a point that is a window of symbols."""
         raise TypeError(f"{type(self).__name__} is no law of windows.")
 
+    @property
+    def axis_normals(self) -> tuple[Floats, Floats] | None:
+        """Means and variances batch + (d,) of Gaussians without covariances; None of all others."""
+        return None
+
     def waves(self) -> Waves | None:
         """Return the properties of the frequencies of ``characteristic``; None for families without it."""
         return None

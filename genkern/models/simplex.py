@@ -28,7 +28,8 @@ def gradient(raw: Floats, theta: Floats, coordinates: str, out: Floats | None = 
     if coordinates == "raw" and out is None:
         return raw
     turned = np.empty(raw.shape) if out is None else out
-    scale, step = jacobian(theta, coordinates), max(1, CHUNK // theta.size)
+    scale = jacobian(theta, coordinates)
+    step = max(1, CHUNK // theta.size if theta.ndim < raw.ndim else len(raw))  # else each object has rows of its own
     for low in range(0, len(raw), step):  # a chunk of numbers stays in the cache
         rows, to = raw[low : low + step], turned[low : low + step]
         if coordinates == "raw":

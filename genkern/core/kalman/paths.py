@@ -68,14 +68,17 @@ def recount(sums: KalmanSums, systems: Systems, values: Floats, offsets: Ints) -
 def _diffuse(systems: Systems) -> NDArray[np.bool_]:
     """Flag systems (P,) whose first states are almost unknown."""
     first, noise = variances(systems)
-    return np.asarray((first > DIFFUSE * noise).any(axis=1))
+    with np.errstate(over="ignore"):
+        return np.asarray((first > DIFFUSE * noise).any(axis=1))
 
 
 def variances(systems: Systems) -> tuple[Floats, Floats]:
     """Return what first states add to the variances of channels (P, d), and what noise does."""
-    C = systems.C**2
-    first, noise = (np.einsum("pck,pkk->pc", C, cov) for cov in (systems.cov, systems.Q))
-    return first, noise + np.diagonal(systems.R, axis1=1, axis2=2)
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite ones are more than any other
+        C = systems.C**2
+        first, noise = (np.einsum("pck,pkk->pc", C, cov) for cov in (systems.cov, systems.Q))
+        first, noise = (np.where(np.isnan(sums), np.inf, sums) for sums in (first, noise))
+        return first, noise + np.diagonal(systems.R, axis1=1, axis2=2)
 
 
 @kernel

@@ -20,10 +20,11 @@ RANGES = {
     "positive": "positive, from 1e-300 to 1e300",
     "nonnegative": "at least zero, and at most 1e300",
     "probability": "between zero and one",
-    "success": "above zero, from 1e-300 to one",
+    "success": "above zero, from 6e-309 to one",
     "real": "numbers up to 1e300",
 }
 LOWEST, HIGHEST = 1e-300, 1e300  # of positive parameters: they and their inverses are numbers with all digits
+RAREST = 6e-309  # of probabilities whose inverses are numbers
 MOST = 1e16  # mean of counts that are drawn: they are 64-bit integers
 LARGEST = 1e200  # of numbers in data: statistics are linear in them, or in their logarithms
 POSITIVE, PROBABILITY = ("positive", "nonnegative"), ("probability", "success")
@@ -209,7 +210,7 @@ def out_of_range(value: Floats, kind: str) -> NDArray[np.bool_]:
     """Return where a field is not in its range."""
     if kind == "real":
         return np.abs(value) > HIGHEST
-    low = value < (LOWEST if kind in ("positive", "success") else 0.0)
+    low = value < {"positive": LOWEST, "success": RAREST}.get(kind, 0.0)
     return low | (value > (1.0 if kind in PROBABILITY else HIGHEST))
 
 

@@ -103,6 +103,11 @@ class Gaussian(Leaf):
 
         return self._once(("forms", rows), make)
 
+    @property
+    def axis_normals(self) -> tuple[Floats, Floats] | None:
+        """Means and variances, unless there are covariances."""
+        return None if self.covariance_type == "full" else (self.mean, self.variances)
+
     def _refuse_singular(self) -> None:
         """Raise where a member has no density."""
         flat = self.variances.reshape(-1, self.mean.shape[-1])
