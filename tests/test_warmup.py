@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -40,3 +43,29 @@ def test_tasks_have_names_and_every_layout_is_asked() -> None:
 @pytest.mark.parametrize("name", ["models.Poisson", "models.MarkovChain", "maps.Spectrum, k=3", "kernel, Linear"])
 def test_a_task_runs(name: str) -> None:
     warming.tasks()[name]()
+
+
+UNCOMPILED = """
+import importlib, pkgutil, warnings
+from numba.core.registry import CPUDispatcher
+import genkern.core
+from genkern.cli import warming
+
+warnings.simplefilter("ignore")
+for task in warming.tasks().values():
+    task()
+for found in pkgutil.walk_packages(genkern.core.__path__, "genkern.core."):
+    for name, function in vars(importlib.import_module(found.name)).items():
+        inlined = "always" in str(getattr(function, "targetoptions", {}).get("inline"))
+        if isinstance(function, CPUDispatcher) and function.py_func.__module__ == found.name and not inlined:
+            if not function.signatures:
+                print(f"{found.name}.{name}")
+"""
+
+
+@pytest.mark.slow
+def test_warmup_compiles_everything(tmp_path) -> None:
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
+    run = subprocess.run([sys.executable, "-c", UNCOMPILED], env=env, capture_output=True, text=True, timeout=3600)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == ""

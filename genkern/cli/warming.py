@@ -294,8 +294,8 @@ def _kernels() -> dict[str, Task]:
             gk.EmpiricalMean(2, alphabet=300),
             [rng.integers(300, size=20) for _ in range(6)],
         ),
-        ("LatentMean of series", gk.LatentMean(), gk.Posteriors(gk.HMMEstimator(2)).fit_transform(series)),
-        ("LatentMean", gk.LatentMean(), gk.Posteriors(gk.HMMEstimator(2)).fit_transform(strings)),
+        ("LatentMean of series", gk.LatentMean().normalized(), gk.Posteriors(gk.HMMEstimator(2)).fit_transform(series)),
+        ("LatentMean", gk.LatentMean().normalized(), gk.Posteriors(gk.HMMEstimator(2)).fit_transform(strings)),
     ):
         found[f"kernel, {name}"] = partial(gk.Gram(kernel).fit_transform, X)
     return found
