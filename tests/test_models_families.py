@@ -370,7 +370,7 @@ def test_information_is_finite_for_all_parameters(size):
 
 def test_parameters_without_an_inverse_are_refused():
     for make in (lambda: Gamma([1.0], [1e-310]), lambda: Exponential([5e-324]), lambda: Geometric([1e-310])):
-        with pytest.raises(ValueError, match=r"must be .*from 1e-300 to .* at index \(0,\)"):
+        with pytest.raises(ValueError, match=r"must be .*from (1e-300|6e-309) to .* at index \(0,\)"):
             make()
     with pytest.raises(ValueError, match=r"ExponentialEstimator: 'scale' would be .*Divide the column by its scale"):
         ExponentialEstimator("ml").fit([[1e-310], [2e-310]])

@@ -219,6 +219,10 @@ def _estimators() -> dict[str, Task]:
         "MixtureEstimator, full": (gk.MixtureEstimator(2, full), holes),
         "MixtureEstimator of wide vectors": (gk.MixtureEstimator(3), wide),
         "MarkovChainEstimator": (gk.MarkovChainEstimator(1), strings),
+        "MarkovChainEstimator, missing letters": (
+            gk.MarkovChainEstimator(2, alphabet="dna"),
+            [word.replace("A", "N", 2) for word in strings],
+        ),
         "HMMEstimator": (gk.HMMEstimator(2), strings),
         "HMMEstimator of series": (gk.HMMEstimator(3), holes),
         "HMMEstimator of mixtures": (gk.HMMEstimator(3, gk.MixtureEstimator(2)), wide),
@@ -294,10 +298,11 @@ def _kernels() -> dict[str, Task]:
             gk.EmpiricalMean(2, alphabet=300),
             [rng.integers(300, size=20) for _ in range(6)],
         ),
-        ("LatentMean of series", gk.LatentMean().normalized(), gk.Posteriors(gk.HMMEstimator(2)).fit_transform(series)),
-        ("LatentMean", gk.LatentMean().normalized(), gk.Posteriors(gk.HMMEstimator(2)).fit_transform(strings)),
+        ("LatentMean of series", gk.LatentMean(), gk.Posteriors(gk.HMMEstimator(2)).fit_transform(series)),
+        ("LatentMean", gk.LatentMean(), gk.Posteriors(gk.HMMEstimator(2)).fit_transform(strings)),
     ):
         found[f"kernel, {name}"] = partial(gk.Gram(kernel).fit_transform, X)
+        found[f"diagonal, {name}"] = partial(kernel.diag, X)
     return found
 
 
