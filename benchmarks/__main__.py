@@ -17,11 +17,13 @@ PARTS = {
     "mixtures": "EM of Gaussian mixtures, W6: Fisher vectors",
     "kmers": "W8: k-mer counts",
     "lds": "EM of linear dynamical systems",
+    "first_use": "what the first calls of all take, with an empty cache",
 }
 NAMED = {
     "calibration": "log loss and calibration error of recipes; no race",
     "stream": "sequences from a file to a learner in batches, with memory; no race",
     "processes": "matrices on disk by one and by two processes; no race",
+    "growth": "exponents of time and memory of all that is public, and the table of docs/performance.md; no race",
     "nystrom": "Nystrom features of 20,000 sequences against the exact kernel; no race",
 }
 MODULES = dict.fromkeys(("stream", "processes", "nystrom"), "scale")  # of parts that share one

@@ -1,14 +1,15 @@
-"""W5: a posterior pass of a hidden Markov model with Gaussian emissions against hmmlearn's internals.
+"""W5: expected statistics of a hidden Markov model with Gaussian emissions against hmmlearn's internals.
 
 Both start from the observations: log densities, then forward and backward passes. hmmlearn gives the posteriors of
-states and the sums of those of pairs; ours log P, the posteriors of states and, per sequence, those of pairs. The last
-rows add the weighted moments of the observations of every sequence; one of them is against dynamax, if it is installed.
+states and the sums of those of pairs; ours, ``model.statistics(X)`` of a list of series, log P and the expected counts
+and moments of every series. The last rows add the moments to hmmlearn's; one is against dynamax, if it is installed.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
@@ -20,7 +21,6 @@ from scipy.special import logsumexp
 
 from benchmarks.timing import race
 from genkern import HMM, Gaussian
-from genkern.core.hmm import passes as core
 from genkern.data.objects import Packed
 
 
@@ -64,14 +64,6 @@ def scaled_pass(model: HMM, packed: Packed, moments: bool = False) -> tuple[floa
     return total, pairs
 
 
-def our_pass(model: HMM, packed: Packed) -> tuple[float, np.ndarray]:
-    """Run ours: densities, log P, the posteriors of states at each position and of pairs in each sequence."""
-    evidence = model.emissions.evidence(packed)
-    sums = core.gradients(model.chains(), evidence, packed.offsets)
-    evidence.table * sums.emissions  # the posteriors of states
-    return float(sums.log_prob.sum()), model.transitions * sums.transitions.sum(axis=0)
-
-
 def dynamax_pass(model: HMM, packed: Packed) -> Callable[[], Any]:
     """Return a call of dynamax's E-step of all sequences, of one length, compiled and on one thread."""
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
@@ -98,37 +90,36 @@ def main() -> None:
     rng = np.random.default_rng(0)
     start, transitions = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(n), n)
     model = HMM(start, transitions, Gaussian(rng.standard_normal((n, d)), rng.random((n, d)) + 0.5))
-    packed = model.pack(model.sample(count, length=length, rng=1))
-    ours = our_pass(model, packed)
-    for name, rival in {"in logarithms": log_pass, "scaled": scaled_pass}.items():
+    X = model.sample(count, length=length, rng=1)
+    packed, ours = model.pack(X), model.statistics(X)
+    log_prob, pairs = float(ours.log_prob.sum()), transitions * ours["transitions"].sum(axis=0)
+    peers = {
+        "in logarithms": log_pass,
+        "scaled": scaled_pass,
+        "scaled, with moments": partial(scaled_pass, moments=True),
+    }
+    for name, rival in peers.items():
         theirs = rival(model, packed)
-        np.testing.assert_allclose(theirs[0], ours[0], rtol=1e-10)
-        np.testing.assert_allclose(theirs[1], ours[1], rtol=1e-6)
+        np.testing.assert_allclose(theirs[0], log_prob, rtol=1e-10)
+        np.testing.assert_allclose(theirs[1], pairs, rtol=1e-6)
         race(
             f"W5 Gaussian HMM, {n} states, {d}-D, {count} x {length}",
             f"hmmlearn internals {name}",
-            lambda rival=rival: rival(model, packed),
-            lambda: our_pass(model, packed),
+            partial(rival, model, packed),
+            partial(model.statistics, X),
             goal=8,
             rounds=3,
         )
-    race(
-        "W5 the same with moments of observations",
-        "hmmlearn internals scaled",
-        lambda: scaled_pass(model, packed, moments=True),
-        lambda: model.statistics(packed),
-        rounds=3,
-    )
     if find_spec("dynamax") is None:
         print("W5 against dynamax: left out, since it is not installed (pip install '.[peers]')")
         return
     theirs = dynamax_pass(model, packed)
-    np.testing.assert_allclose(float(theirs()[1].sum()), ours[0], rtol=1e-10)
+    np.testing.assert_allclose(float(theirs()[1].sum()), log_prob, rtol=1e-10)
     race(
-        "W5 the same with moments of observations",
+        f"W5 Gaussian HMM, {n} states, {d}-D, {count} x {length}",
         "dynamax e_step, compiled",
         theirs,
-        lambda: model.statistics(packed),
+        partial(model.statistics, X),
         goal=3,
         rounds=3,
     )

@@ -102,21 +102,32 @@ def _models(count: int) -> Any:
 
 
 def processes() -> None:
-    """Matrices on disk by one and by two processes: time of a block, and efficiency."""
-    models, kernel, size = _models(4096), ProbabilityProduct(0.5, length=50), 256
-    blocks = 16 * 17 // 2
+    """Matrices on disk: what a block costs by its size, and the efficiency of two processes."""
+    models, kernel = _models(8192), ProbabilityProduct(0.5, length=50)
+
+    def run(size: int) -> tuple[float, float]:
+        """Wall and CPU seconds of one matrix, after one of four blocks has compiled and started all."""
+        with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
+            Gram(kernel, out=f"{folder}/warm.npy", block_size=size).fit_transform(models[: 2 * size])
+            wall, cpu = time.perf_counter(), time.process_time()
+            Gram(kernel, out=f"{folder}/gram.npy", block_size=size).fit_transform(models)
+            return time.perf_counter() - wall, time.process_time() - cpu
+
+    for size in (64, 256, 1024):
+        rows = len(models) // size
+        block = run(size)[1] / (rows * (rows + 1) / 2)
+        print(
+            f"processes: {len(models)} models of 5 states, blocks of {size:4}: {1e3 * block:6.1f} ms of CPU a block, "
+            f"{1e9 * block / size**2:.0f} ns a value",
+            flush=True,
+        )
     times = {}
     for workers in (1, 2):
-        with tempfile.TemporaryDirectory() as folder, parallel_config("loky", n_jobs=workers), threadpool_limits(1):
-            Gram(kernel, out=f"{folder}/warm.npy", block_size=size).fit_transform(models[: 2 * size])
-            begin = time.perf_counter()
-            Gram(kernel, out=f"{folder}/gram.npy", block_size=size).fit_transform(models)
-            times[workers] = time.perf_counter() - begin
-    efficiency = times[1] / (2 * times[2])
+        with parallel_config("loky", n_jobs=workers):
+            times[workers], _ = run(1024)
     print(
-        f"processes: {len(models)} models of 5 states, {blocks} blocks of {size}: {times[1] / blocks * 1e3:.0f} ms a "
-        f"block, {1e9 * times[1] / blocks / size**2:.0f} ns a value; 1 process {times[1]:.1f} s, 2 {times[2]:.1f} s, "
-        f"efficiency {efficiency:.2f}",
+        f"processes: blocks of 1024: 1 process {times[1]:.1f} s, 2 {times[2]:.1f} s, efficiency "
+        f"{times[1] / (2 * times[2]):.2f}",
         flush=True,
     )
 

@@ -124,6 +124,8 @@ from .models.markov.model import PositionalChain as PositionalChain
 from .models.mixture.estimator import MixtureEstimator as MixtureEstimator
 from .models.mixture.model import Mixture as Mixture
 from .models.posterior import Posterior as Posterior
+from .models.profile.estimator import ProfileHMMEstimator as ProfileHMMEstimator
+from .models.profile.model import ProfileHMM as ProfileHMM
 from .models.sampled import Sampled as Sampled
 from .models.switching.estimator import SwitchingLDSEstimator as SwitchingLDSEstimator
 from .models.switching.model import SwitchingLDS as SwitchingLDS

@@ -36,6 +36,7 @@ from genkern.validation import Floats, check_array, check_int, check_option, n_o
 
 KERNELS = ("default", "fisher", "product", "meanmap", "spectrum")
 RANK = 20  # kernel principal components in which clusters are looked for
+LARGEST = 1e307  # kernel value of which distances are finite
 MOST = 12  # clusters that are tried where none are given
 START = 0.3  # share of the time of t-SNE and UMAP that they may take to look for neighbours
 TSNE_STEPS = 1000  # its default
@@ -172,10 +173,22 @@ def distances(K: Any) -> Floats:
            [1., 0.]])
     """
     try:
-        matrix = check_symmetric(check_array(K, "K", "distances"), "distances")
+        matrix = check_array(K, "K", "distances", ndim=2)
     except TypeError as error:
-        raise TypeError(f"{str(error).rstrip('.')}. Give the Gram matrix of objects, distances(gram(X)).") from None
+        remedy = "Give the whole Gram matrix of objects, distances(gram(X))."
+        raise TypeError(f"{str(error).rstrip('.')}. {remedy}") from None
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(
+            f"distances: 'K' must be square, a Gram matrix such as gram(X). Got shape {matrix.shape}; distances of "
+            "features are those of sklearn.metrics.pairwise_distances."
+        )
+    if np.abs(matrix).max(initial=0.0) > LARGEST:
+        raise ValueError(f"distances: 'K' must hold numbers up to {LARGEST:g}. Got a larger one; divide K by it.")
+    matrix = check_symmetric(matrix, "distances")
     diagonal = matrix.diagonal()
+    if diagonal.min() < 0.0:
+        i, wrong = int(diagonal.argmin()), "so the matrix is not positive semi-definite. Choose a kernel that is."
+        raise ValueError(f"distances: object {i} has the kernel value {diagonal[i]:.4g} with itself, {wrong}")
     squares = diagonal[:, None] + diagonal - 2.0 * matrix
     lost = squares < -ROUNDING * np.abs(diagonal).max(initial=0.0)
     if lost.any():

@@ -29,7 +29,7 @@ SPREADS = (1e-156, 1e154)  # of their variances that are not zero: the square of
 _said: ContextVar[set[Hashable] | None] = ContextVar("_said", default=None)  # warnings of the current call
 _saying = Lock()
 _encoded: ContextVar[list[Any] | None] = ContextVar("_encoded", default=None)  # the last objects that it has encoded
-ENCODED = 2  # lists of objects that are remembered: what came in, and what a step has made of it
+ENCODED = 3  # lists of objects that are remembered: what came in, and the last two that were asked for
 _made: ContextVar[list[Any] | None] = ContextVar("_made", default=None)  # what steps have made of objects, with sizes
 MADE = 1 << 28  # bytes of it that are remembered
 
@@ -60,7 +60,8 @@ def encoded_once(X: Any, setting: Hashable, encode: Callable[[], Code], spelt: C
         return encode()
     for entry in list(known):
         if entry[0] is X and setting in entry[1]:
-            known[:] = [*(other for other in known if other is not entry), entry]
+            if entry is not known[0]:
+                known[:] = [*(other for other in known if other is not entry), entry]
             packed: Code = entry[2]
             return packed
     packed = encode()
@@ -72,7 +73,7 @@ def remember_encoded(X: Any, settings: Iterable[Hashable], packed: Any) -> None:
     """Store the encoding of objects for `encoded_once` within the current call."""
     known = _encoded.get()
     if known is not None:
-        known[:] = [*known[1 - ENCODED :], (X, tuple(settings), packed)]
+        known[:] = [*known[:1], *known[1:][2 - ENCODED :], (X, tuple(settings), packed)]
 
 
 def encodings_of(X: Any) -> list[tuple[Any, Any]]:
@@ -138,7 +139,7 @@ def check_array(
 def check_sizes(table: Any, who: str) -> Any:
     """Return a matrix of features, dense or sparse, refusing numbers whose squares, or those of variances, overflow."""
     values = table if isinstance(table, np.ndarray) else table.data
-    if values.size and max(values.max(), -values.min()) > LARGEST:
+    if values.size and max(float(values.max()), -float(values.min())) > LARGEST:
         row, column = (int(places[0]) for places in (abs(table) > LARGEST).nonzero())
         raise ValueError(f"{who}: row {row}, column {column} {too_large(float(table[row, column]), column)}")
     return table
@@ -377,17 +378,3 @@ def unknown_name(name: str, module: str, known: Iterable[str]) -> AttributeError
         else f"there are {', '.join(names[:20])}{', ...' * (len(names) > 20)}"
     )
     return AttributeError(f"module {module!r} has no attribute {name!r}; {hint}", name=name)
-
-
-def parts_of_folds(splitter: Any, labels: Any, groups: Any, who: str) -> list[tuple[Any, Any]]:
-    """Return the training and test parts of folds, or say that there are too few objects for so many."""
-    try:
-        return list(splitter.split(np.zeros(len(labels)), labels, groups))
-    except ValueError as error:
-        folds, counts = getattr(splitter, "n_splits", None), np.unique(np.asarray(labels), return_counts=True)[1]
-        if folds is None or counts.max() >= folds:
-            raise
-        raise ValueError(
-            f"{who}: {folds} folds need {folds} objects of a class at least. Got {len(labels)} objects, at most "
-            f"{counts.max()} of a class. Give more objects, or, where there is cv=, fewer folds."
-        ) from error

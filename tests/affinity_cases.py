@@ -26,6 +26,12 @@ CHAINS = (
     | {("SiteModel", "SiteModel", how, "iid", "exact") for how in BOTH_HOWS}
 )
 NETS = [("LinearGaussianNet", "LinearGaussianNet"), ("LinearGaussianNet", "Gaussian")]
+PROFILES = {
+    ("ProfileHMM", other, how, length, "exact")
+    for other in ("ProfileHMM", "HMM")
+    for how in BOTH_HOWS
+    for length in ("all", "given")
+}
 LINEAR = {(*pair, how, "iid", "exact") for pair in NETS for how in BOTH_HOWS}
 SYSTEMS = {("LDS", "LDS", how, "given", method) for how in BOTH_HOWS for method in ("exact", "marginal")}
 FACTORIAL = (
@@ -79,6 +85,7 @@ ELSEWHERE = {
     "test_affinity_predictive": PREDICTIVE,
     "test_affinity_mixture": MIXTURES,
     "test_affinity_chains": CHAINS,
+    "test_affinity_profile": PROFILES,
     "test_affinity_linear_gaussian": LINEAR | SYSTEMS,
     "test_affinity_factorial": FACTORIAL,
     "test_affinity_bayes_net": BAYES,

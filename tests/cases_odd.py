@@ -32,12 +32,14 @@ from genkern import (
     PeriodicChain,
     Poisson,
     PositionalChain,
+    ProfileHMM,
     SiteModel,
     SparseMultinomial,
     StudentT,
     SwitchingLDS,
     VonMises,
 )
+from tests.oracles_profile import random_profile
 
 NEAR = 1.0 + 1e-9
 SIZES = (1e-9, 0.3, 0.3 * NEAR, 0.3000001, 7.0, 1e6, 1e6 * NEAR)
@@ -108,6 +110,12 @@ def linear_networks() -> list[LinearGaussianNet]:
     return [net(w, c) for w in (0.5, 0.5 * NEAR, 1e4) for c in (1e-3, 1.0)]
 
 
+def profiles() -> list[ProfileHMM]:
+    base = random_profile(np.random.default_rng(0), 2)
+    rest = {name: getattr(base, name) for name in ("entry", "exits", "flanks", "null")}
+    return [ProfileHMM(np.stack([p, q]), base.insert, base.transitions, **rest) for p in PROBS[:4] for q in PROBS[:4]]
+
+
 def factorial() -> list[FactorialHMM]:
     starts, steps = [rows([1, 1])] * 2, [rows([[9, 1], [1, 9]])] * 2
     shifts = (0.0, 1e-9, 5.0, 100.0)
@@ -162,6 +170,7 @@ ODD: dict[str, list[Any]] = {
         for m in (0.0, 1e-9, 5.0, 1e4)
         for s in (1e-6, 1.0, NEAR)
     ],
+    "ProfileHMM": profiles(),
     "FactorialHMM": factorial(),
     "LDS": systems(),
     "SwitchingLDS": switching(),

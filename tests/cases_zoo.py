@@ -33,6 +33,7 @@ from genkern import (
     VonMises,
 )
 from tests.cases import random_hmm, random_leaf, rows
+from tests.oracles_profile import random_profile
 
 rng = np.random.default_rng(0)
 
@@ -107,6 +108,8 @@ ZOO = {
         {"z": ([], [], 0.0, 1.0), "x.y": (["z"], [0.5], 1.0, 0.7), "u": (["z", "x.y"], [0.5, -1.0], 1.0, 0.7)},
         observed=["x.y", "u"],
     ),
+    "ProfileHMM that stops": random_profile(rng, 2),
+    "local ProfileHMM that stops": random_profile(rng, 3).with_flanks("local", "several", 1.0),
     "ClassMixture of sequences": ClassMixture(
         {"a.b[0]": random_hmm(rng, size=2), "c": MarkovChain(rows(rng, 2), rows(rng, 2, 2))}, [0.3, 0.7]
     ),

@@ -1,6 +1,7 @@
 """Hostile objects and what must hold whatever they are: finite numbers and valid models, or an error that says who.
 
-The suite runs a few examples, the same ones every time; `make fuzz` sets ``GENKERN_FUZZ``, the number of random ones.
+The suite runs a few examples, the same ones every time; `make fuzz` sets ``GENKERN_FUZZ``, how many times as many it
+runs, random ones.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Trouble = Callable[[Objects], Objects]
 def examples(few: int) -> Any:
     """Return the settings of a property: few fixed examples in the suite, many random ones in `make fuzz`."""
     return settings(
-        max_examples=MANY or few,
+        max_examples=few * (MANY or 1),
         derandomize=not MANY,
         database=None,
         print_blob=True,

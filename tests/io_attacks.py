@@ -55,10 +55,20 @@ def repeated(pack: Callable[[bytes], bytes], head: bytes, filler: bytes) -> byte
     return pack(head) + member * min(256, MB // len(member))
 
 
+def noise(size: int) -> bytes:
+    """Return a comment that no packer makes smaller."""
+    return b"#" + np.random.default_rng(0).bytes(size).translate(bytes(range(128)) * 2, b"\n\r\0\x8a\x8d\x80") + b"\n"
+
+
 TEXTS = {"fa": (b">a\n", b"A"), "jsonl": (b'{"text": "a b"}\n', b" "), "csv": (b"id,v\n", b"a,1\n")}
 TEXTS |= {"arff": (b"@relation r\n", b"%\n"), "ts": (b"@problemName p\n", b"#\n"), "fq": (b"@a\nA\n+\nI\n", b"\n")}
 for form, (head, filler) in TEXTS.items():
     attack(f"bomb.{form}.zst")(lambda head=head, filler=filler: repeated(PACKERS["zst"], head, filler))
+LINES = {"ts": (b"@classLabel false\n@data\n", b"1\n"), "csv": (b"text\n", b"a\n"), "jsonl": (b"", b'{"x":[1]}\n')}
+LINES |= {"arff": (b"@relation r\n@attribute a real\n@data\n", b"1\n"), "fa": (b"", b">\nA\n")}
+for form, (head, line) in LINES.items():  # 16 kB of millions of objects, which are less than 16 MB of text
+    attack(f"bomb.small.{form}.gz")(lambda head=head, line=line: gzip.compress(head + line * (ZEROS // len(line) - 99)))
+attack("most.ts.gz")(lambda: gzip.compress(LINES["ts"][0] + noise(MB // 2) + b"1\n" * 600_000))  # just within
 for packed, pack in PACKERS.items():
     attack(f"line.sto.{packed}")(lambda pack=pack: repeated(pack, b"# STOCKHOLM 1.0\n", b"a"))
 
@@ -161,6 +171,7 @@ def runs(size: int) -> object:
     return pyarrow.RunEndEncodedArray.from_arrays(pyarrow.array([size], pyarrow.int32()), [1.0])
 
 
+attack("bomb.parquet")(lambda: parquet(columns(text=["x" * (1 << 28)])))
 attack("rows.parquet")(lambda: parquet(columns(t1=np.zeros(40 * MB, np.int8))))
 attack("texts.parquet")(lambda: parquet(columns(text=texts(100_000, 20_000))))
 attack("list.parquet")(lambda: parquet(columns(series=one_list(40 * MB))))

@@ -147,6 +147,7 @@ def test_each_way_of_deriving_says_which_it_is() -> None:
     ):
         assert model.gradient_by == way
         assert f"gradient_by={way!r}" in repr(model)
+        assert {"own": "log_prob_grad", "jax": "JAX", "differences": "differences"}.get(way, way) in str(model)
         assert_allclose(model.log_prob_grad(X), exact_scores(0.4, 1.5), rtol=0, atol=tol)
     assert adapt(Normal(0.0, 1.0)).gradient_by is None
     with pytest.raises(TypeError, match=r"declared none. Name its attributes by adapt\(model, parameters="):
@@ -406,6 +407,64 @@ def failing(value: Any) -> Any:
 def test_errors_of_log_prob_name_the_object(value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         failing(value).log_prob(["good", "fine", "bad"])
+
+
+def of_law(log_prob: Any, **methods: Any) -> Any:
+    """Return a model of one parameter with this log_prob."""
+    return type("Law", (Normal,), {"log_prob": lambda self, x: log_prob(x), **methods})(0.0, 1.0)
+
+
+ROWS = [np.array([0.5, 1.0, -1.0]), np.array([0.2, 0.3])]
+
+
+@pytest.mark.parametrize("objects", [ROWS, np.arange(6.0).reshape(2, 3), [np.ones((3, 2)), np.ones((3, 2))]])
+@pytest.mark.parametrize("shape", [lambda x: x, lambda x: [float(np.sum(v)) for v in x][:-1], lambda x: x[:, None]])
+def test_an_array_for_one_object_is_refused_with_a_remedy(objects: Any, shape: Any) -> None:
+    model = of_law(lambda x: -(np.asarray(shape(np.asarray(x))) ** 2))
+    with pytest.raises(ValueError, match=r"Given object 0, .*given two objects, (?!.*\.\.)"):
+        adapt(model).log_prob(objects)
+    with pytest.raises(ValueError, match=r"it gave an array .*add up what it returns .* one number for each"):
+        adapt(of_law(lambda x: -(np.asarray(x) ** 2))).log_prob(objects)
+
+
+@pytest.mark.parametrize(("total", "name"), [(np.sum, "sum"), (np.mean, "mean")])
+def test_a_total_over_a_list_of_objects_is_refused(total: Any, name: str) -> None:
+    chain = of_law(lambda X: float(total([-1.0 - np.sum(np.diff(np.atleast_1d(x)) ** 2) for x in X])))
+    with pytest.raises(ValueError, match=f"one number for each object.*the {name} of both.*vectorized=False"):
+        adapt(chain).log_prob(ROWS)
+    whole = of_law(lambda x: -float(sum(np.sum(v**2) for v in x)))  # of one object, or of a list: the same numbers
+    np.testing.assert_allclose(adapt(whole).log_prob(ROWS), [-np.sum(x**2) for x in ROWS])
+    counted = of_law(lambda x: -0.7 * len(x))  # of one object, though it adds up over lists as well
+    np.testing.assert_allclose(adapt(counted, vectorized=False).log_prob(ROWS), [-2.1, -1.4])
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (lambda x: x, r"Got an array of shape \(2,\) for object 1, and an array of shape \(3,\) for object 0"),
+        (np.sum, r"must return p numbers, one for each parameter\. Got an array of shape \(\) for object 0\.$"),
+    ],
+)
+def test_derivatives_of_another_shape_name_the_object(rows: Any, told: str) -> None:
+    model = of_law(lambda x: -float(np.sum(np.asarray(x) ** 2)), log_prob_grad=lambda self, x: rows(x))
+    with pytest.raises(ValueError, match=told):
+        adapt(model, NAMES, vectorized=False).log_prob_grad(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "told"),
+    [
+        (3.0, r"must return 2 objects\. Got float"),
+        ([0.1, np.nan], r"without NaN\. Got NaN in object 1"),
+        ([np.full(3, np.nan)] * 2, r"without NaN\. Got NaN in object 0"),
+    ],
+)
+def test_draws_that_are_no_objects_are_refused(drawn: Any, told: str) -> None:
+    model = type("Drawing", (Normal,), {"sample": lambda self, n, rng: drawn})(0.0, 1.0)
+    with pytest.raises(ValueError, match=told):
+        adapt(model).sample(2)
+    with pytest.raises(ValueError, match=told):
+        MeanMap()([adapt(model, n_draws=2), adapt(Normal(0.0, 1.0))])
 
 
 def test_errors_of_derivatives_name_object_and_parameter() -> None:

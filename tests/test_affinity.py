@@ -148,7 +148,7 @@ PRINTED = {
     "DirichletMultinomial": "section 2.2", "StudentT": "section 2.2", "NaturalFamily": "section 3,",
     "MarkovChain": "section 4.2", "Mixture": "section 4.1",
     "Multinomial": "section 3.3", "Poisson": "table 1", "Sampled": "section 5,", "SiteModel": "section 3.3",
-    "SparseMultinomial": "section 3.3",
+    "ProfileHMM": "section 4.2", "SparseMultinomial": "section 3.3",
     "SwitchingLDS": "section 5.1", "VonMises": "section 3,",
 }  # fmt: skip
 MEAN_FIELD, DIVERGENCES = "section 6.1", "section 7"

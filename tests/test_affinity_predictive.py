@@ -54,6 +54,15 @@ def test_negative_binomials_equal_plain_sums(
     assert found == pytest.approx(float(np.logaddexp.reduce(rho * logs)), rel=1e-10, abs=1e-11)
 
 
+@pytest.mark.parametrize("prob", [1e-10, 1e-300])
+def test_sums_of_too_many_terms_are_refused(prob: float) -> None:
+    wide = NegativeBinomial(np.array([[1.3], [2.0]]), np.array([[0.5], [prob]]))
+    with pytest.raises(ValueError, match=r"more than 1e\+08 terms"):
+        affinity(wide, wide, Power(0.5))
+    with pytest.raises(ValueError, match=r"more than 1e\+08 terms"):
+        affinity(NegativeBinomial([1e18], [0.5]), wide[0], Power(0.5))
+
+
 def test_negative_binomials_tend_to_poisson_and_add_over_coordinates() -> None:
     rate = np.array([3.0, 7.0])
     size = np.array([1e9, 1e9])

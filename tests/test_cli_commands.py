@@ -18,6 +18,7 @@ import pytest
 from scipy.sparse import load_npz
 
 import genkern
+from genkern.cli.interruption import interruptible
 from genkern.cli.main import COMMANDS, main
 from genkern.cli.options import KERNELS, KINDS, READING
 from genkern.datasets import load_japanese_vowels, load_splice_junctions
@@ -465,6 +466,50 @@ def test_many_objects_and_odd_ones(folder: Path, tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+class Unfinished:
+    """An object whose destructor is interrupted, and one that fails after that."""
+
+    def __init__(self, interrupted: bool):
+        self.interrupted = interrupted
+
+    def __del__(self) -> None:
+        if self.interrupted:
+            signal.raise_signal(signal.SIGINT)
+            sum(range(10))
+        raise AttributeError("never finished")
+
+
+def _drop_and_work_on(done: list[str]) -> None:
+    Unfinished(True)
+    for _ in range(1000):
+        time.sleep(0.001)
+    done.append("all")
+
+
+def test_an_interruption_that_meets_a_destructor_ends_the_work(capsys: pytest.CaptureFixture[str]) -> None:
+    hook, handler, done = sys.unraisablehook, signal.getsignal(signal.SIGINT), list[str]()
+    try:
+        with pytest.raises(KeyboardInterrupt), interruptible():
+            _drop_and_work_on(done)
+        assert not done
+        Unfinished(False)
+        assert signal.getsignal(signal.SIGINT) is handler
+        assert capsys.readouterr().err == ""
+    finally:
+        sys.unraisablehook = hook
+
+
+def test_failing_destructors_are_told_of_where_nobody_interrupts() -> None:
+    told: list[object] = []
+    hook, sys.unraisablehook = sys.unraisablehook, lambda unraisable: told.append(unraisable.exc_type)
+    try:
+        with interruptible():
+            Unfinished(False)
+    finally:
+        sys.unraisablehook = hook
+    assert told == [AttributeError]
+
+
 def test_interruption_leaves_the_old_file_whole(folder: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.gk"
     model.write_bytes(b"old")
@@ -478,7 +523,7 @@ def test_interruption_leaves_the_old_file_whole(folder: Path, tmp_path: Path) ->
     time.sleep(4.0)
     process.send_signal(signal.SIGINT)
     _, shown = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, shown
     assert model.read_bytes() == b"old"
     assert "Traceback" not in shown
     assert [path.name for path in tmp_path.iterdir()] == ["model.gk"]

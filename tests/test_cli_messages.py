@@ -11,9 +11,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from genkern import AutoClassifier, MarkovChainEstimator, PlugInClassifier, Spectrum, read, save
+from genkern import AutoClassifier, Dataset, MarkovChainEstimator, PlugInClassifier, Spectrum, read, save
 from genkern.cli import main as cli
-from genkern.cli.options import READING
+from genkern.cli.learners import warn_of_time
+from genkern.cli.options import LITTLE, READING
 
 TABLE = "id,time,x,site,label\n" + "".join(f"o{i},{t},{i + t}.5,s,{'ab'[i % 2]}\n" for i in range(4) for t in range(3))
 BROKEN = {
@@ -149,6 +150,49 @@ def test_predict_says_which_objects_a_model_refuses(tmp_path: Path, capsys: pyte
 def test_a_budget_that_is_no_time_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["train", "a.fa", "-o", str(tmp_path / "m.gk"), "--budget", "soon"]) == cli.USAGE
     assert "--budget must be a time such as 30s, 5min or 1h. Got 'soon'." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("extra", "fits"), [([], 4), (["--repeats", "2"], 8), (["--report", "r.html"], 5)])
+def test_a_budget_is_for_all_of_evaluate(
+    extra: list[str], fits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class SeenError(Exception):
+        pass
+
+    def evaluate(X: object, y: object, recipes: dict[str, AutoClassifier], **settings: object) -> None:
+        raise SeenError(recipes["auto"].budget, recipes["auto"].kind, recipes["auto"].n_jobs)
+
+    monkeypatch.setattr("genkern.evaluation.evaluate", evaluate)
+    monkeypatch.chdir(tmp_path)
+    Path("a.fa").write_text("".join(f">{i} class={'xy'[i % 2]}\n{'ACGT' * (i + 1)}\n" for i in range(8)))
+    cli.main(["evaluate", "a.fa", "--folds", "4", "--budget", "2min", *extra, "--debug"])
+    assert f"SeenError: ({120 / fits}, 'symbols', 1)" in capsys.readouterr().err  # so few letters need one process
+    cli.main(["evaluate", "a.fa", "--folds", "4", "--jobs", "2", "--debug"])
+    assert "SeenError: (None, 'symbols', 2)" in capsys.readouterr().err
+    monkeypatch.setitem(LITTLE, "symbols", 144)
+    cli.main(["evaluate", "a.fa", "--folds", "4", "--debug"])
+    assert "SeenError: (None, 'symbols', -1)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("letters", "options", "told"),
+    [
+        (50_000, ["auto"], "tries 4 recipes in 5 folds, 3 times: some 63 fits to most of 2 objects of 50000 letters"),
+        (49_998, ["auto"], ""),
+        (50_000, ["symbols"], ""),
+    ],
+)
+def test_a_person_is_told_at_the_start_that_auto_takes_its_time(
+    letters: int, options: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = Dataset(["AC" * (letters // 4 + 1), "GT" * (letters // 4 - 1)], [0, 1], kind="symbols")
+    warn_of_time(options, data, 3, None)
+    said = capsys.readouterr().err
+    assert told in said
+    assert bool(told) == bool(said)
+    assert not told or said.endswith("--budget 5min bounds it; -r symbols fits one recipe only.\n")
+    warn_of_time(options, data, 3, "5min")
+    assert not capsys.readouterr().err
 
 
 def test_debug_keeps_the_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

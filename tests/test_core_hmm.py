@@ -11,6 +11,7 @@ from genkern.core.hmm import passes as hmm
 from genkern.core.hmm import plan as hmm_plan
 from genkern.core.hmm import reference as hmm_reference
 from genkern.core.hmm.types import as_problem, empty_gradients
+from genkern.core.hmm.viterbi import viterbi_of
 from genkern.core.jit import COMPILED
 from tests.oracles_hmm import enumerate_object
 
@@ -96,7 +97,7 @@ def test_gradients_by_enumeration(n, longest, own, positions):
 def test_marginals_and_viterbi_by_enumeration(n, longest, own):
     rng = np.random.default_rng(10 + n)
     chains, evidence, offsets = make(rng, n, [longest, 1, 2, longest], own, end=True, shift=True)
-    gamma, xi = hmm.marginals(chains, evidence, offsets, pairs=True)
+    log_prob, gamma, xi = hmm.marginals(chains, evidence, offsets, pairs=True)
     path, best = hmm.viterbi(chains, evidence, offsets)
     assert xi.shape == (offsets[-1] - 4, n, n)
     for i in range(4):
@@ -106,7 +107,42 @@ def test_marginals_and_viterbi_by_enumeration(n, longest, own):
         np.testing.assert_allclose(xi[offsets[i] - i : offsets[i + 1] - i - 1], expected.xi, rtol=1e-10, atol=1e-13)
         np.testing.assert_allclose(best[i], expected.path_log_prob, rtol=1e-12)
         assert tuple(path[inside]) == expected.path
-    assert hmm.marginals(chains, evidence, offsets)[1] is None
+    np.testing.assert_allclose(hmm.marginals(chains, evidence, offsets).states, gamma, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(log_prob, hmm.log_prob(chains, evidence, offsets), rtol=1e-12)
+
+
+@pytest.mark.parametrize("positions", [False, True])
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 4, 8, 9, 20])
+def test_best_paths_with_ties_are_those_of_long_logarithms(n, own, positions):
+    """Few different probabilities, so that paths tie in sums of another order, which plain rounding tells apart."""
+    rng = np.random.default_rng(n)
+    lengths = [1, 2, 3, 200, 7, 40, 40, 40]
+    chains, evidence, offsets = make(rng, n, lengths, own, zeros=0.2, end=True, positions=positions, shift=True)
+    some = np.array([0.1, 0.2, 0.3, 0.7])
+    tied = chains._replace(
+        transitions=rng.choice(some, chains.transitions.shape), start=np.full_like(chains.start, 0.3)
+    )
+    for case in (chains, tied):
+        few = evidence._replace(table=rng.choice(some, evidence.table.shape)) if case is tied else evidence
+        path, best = hmm.viterbi(case, few, offsets, n_jobs=2)
+        expected, log_prob = np.empty_like(path), np.empty_like(best)
+        with np.errstate(divide="ignore"):
+            viterbi_of(as_problem(case, few, offsets), np.arange(len(lengths)), expected, log_prob)
+        possible = np.repeat(log_prob > -np.inf, lengths)
+        np.testing.assert_array_equal(path[possible], expected[possible])
+        np.testing.assert_allclose(best, log_prob, rtol=1e-14)
+
+
+def test_ranges_and_threads_do_not_change_posteriors_and_paths(monkeypatch):
+    case = make(np.random.default_rng(0), 5, [30, 1, 200, 3, 50, 50, 9], False, end=True)
+    whole, (path, best) = hmm.marginals(*case), hmm.viterbi(*case)
+    monkeypatch.setattr(hmm, "RANGE", 40)
+    monkeypatch.setattr(hmm, "WORTH_THREADS", 1)
+    for n_jobs in (1, 2):
+        cut, (same, equal) = hmm.marginals(*case, n_jobs=n_jobs), hmm.viterbi(*case, n_jobs=n_jobs)
+        for a, b in zip((*whole, path, best), (*cut, same, equal), strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 @compiled
@@ -286,7 +322,7 @@ def test_underflow_is_redone_in_logarithms(n, totals):
         np.testing.assert_allclose(got.start[0, half:], alone.start[0, half:], rtol=1e-12)
         np.testing.assert_allclose(got.transitions[0, half:, half:], alone.transitions[0, half:, half:], rtol=1e-12)
         assert (got.start[0] * chains.start[0]).sum() == pytest.approx(1.0, rel=1e-12)
-    gamma, xi = hmm.marginals(chains, evidence, offsets, pairs=True)
+    log_prob, gamma, xi = hmm.marginals(chains, evidence, offsets, pairs=True)
     np.testing.assert_allclose(gamma.sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_allclose(gamma[:4, half:].sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_allclose(xi.sum(axis=(1, 2)), 1.0, rtol=1e-12)
@@ -331,7 +367,7 @@ def test_impossible_objects(n, totals):
         if not totals:
             assert not block[1:3].any()
             assert block[[0, 3]].any()
-    gamma, _ = hmm.marginals(chains, evidence, offsets)
+    _, gamma, _ = hmm.marginals(chains, evidence, offsets)
     assert not gamma[3:8].any()
     np.testing.assert_allclose(gamma[[0, 1, 2, 8, 9]].sum(axis=1), 1.0, rtol=1e-12)
     assert np.isneginf(hmm.viterbi(chains, evidence, offsets)[1][1])

@@ -73,7 +73,7 @@ def test_posteriors_of_logarithms_of_any_size(scale: float, seed: int) -> None:
     evidence = hmm.Evidence(table, shift, None, logs if raised else None)
     chains, offsets = hmm.Chains(start[None], steps[None], end[None]), np.array([0, len(logs)])
     _, gamma, xi, path = exact(start, steps, end, logs)
-    found, pairs = hmm.marginals(chains, evidence, offsets, pairs=True)
+    _, found, pairs = hmm.marginals(chains, evidence, offsets, pairs=True)
     assert pairs is not None
     np.testing.assert_allclose(found, gamma, rtol=0, atol=2e-15)
     np.testing.assert_allclose(pairs, xi, rtol=0, atol=2e-15)
@@ -98,7 +98,7 @@ def test_posteriors_sum_to_one_where_even_long_logarithms_have_no_digits_left(sc
         assert raised
         evidence, offsets = hmm.Evidence(table, shift, None, logs), np.array([0, len(logs)])
         chains = hmm.Chains(start[None], steps[None], end[None])
-        gamma, xi = hmm.marginals(chains, evidence, offsets, pairs=True)
+        _, gamma, xi = hmm.marginals(chains, evidence, offsets, pairs=True)
         assert xi is not None
         np.testing.assert_allclose(gamma.sum(axis=1), 1.0, rtol=1e-14)
         np.testing.assert_allclose(xi.sum(axis=1), gamma[1:], rtol=1e-14, atol=1e-300)

@@ -43,7 +43,10 @@ def test_workers_compute_the_blocks(client: Any, tmp_path: Path) -> None:
         waves = CharacteristicFeatures(1.0, length=5).fit_transform(models)
         scores = FisherScore(models[0], n_jobs=2).fit_transform(WORDS)
         fitted = FitEach(HMMEstimator(2, max_iter=5, tol=0.0)).fit_transform(WORDS)
+        streamed = HMMEstimator(2, max_iter=5, tol=0.0, n_jobs=2).fit_stream([WORDS[:20], WORDS[20:40], WORDS[40:]])
     assert fitted == models
+    alone_streamed = HMMEstimator(2, max_iter=5, tol=0.0).fit_stream([WORDS[:20], WORDS[20:40], WORDS[40:]])
+    assert streamed.model_ == alone_streamed.model_
     np.testing.assert_array_equal(shared, alone)
     np.testing.assert_array_equal(inside, alone)
     np.testing.assert_array_equal(waves, CharacteristicFeatures(1.0, length=5).fit_transform(models))

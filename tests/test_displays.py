@@ -294,6 +294,27 @@ def test_samples_are_the_first_of_each_class_and_lengths_are_counted() -> None:
     for row, label in zip(lengths.counts, "ab"):
         for count, low, high in zip(row, lengths.edges, lengths.edges[1:]):
             assert count == sum(low < len(x) < high for x, c in zip(SEQUENCES, y) if c == label)
+    assert not lengths.logarithmic
+
+
+def test_long_names_of_features_take_two_lines_and_keep_their_words() -> None:
+    name = "visits of state 3 of class 'two' by the chain (in windows of 5)"
+    shown = plots.ContributionsDisplay([name, "short"], np.array([1.0, -0.5]), 2, "two").plot().ax_
+    texts = [text.get_text() for text in shown.texts]
+    assert texts[0] == "short"
+    assert texts[1].replace("\n", " ") == name or texts[1].endswith(" …")
+    assert texts[1].count("\n") == 1
+
+
+def test_lengths_of_which_a_few_are_large_have_a_logarithmic_axis() -> None:
+    X = ["A" * n for n in (1, 3, 3, 8, 12, 30, 5000)]
+    lengths = plots.LengthsDisplay.from_objects(X, kind="symbols")
+    assert lengths.logarithmic
+    assert lengths.counts.sum() == len(X)
+    for count, low, high in zip(lengths.counts[0], lengths.edges, lengths.edges[1:]):
+        assert count == sum(low < len(x) < high for x in X)
+    assert all(f">{tick}<" in lengths.svg() for tick in ("1", "10", "100", "1,000"))
+    assert lengths.plot().ax_.get_xscale() == "log"
 
 
 def test_state_diagram_shows_each_step_start_and_stop_once() -> None:
@@ -349,6 +370,12 @@ def test_mean_curves_by_loops_and_of_states() -> None:
     np.testing.assert_array_equal(shown.means[1, 0], 4.0)
     line = shown.plot().ax_.child_axes[0].lines[0]
     np.testing.assert_array_equal(line.get_ydata(), shown.means[0, 0])
+    named = plots.MeanCurveDisplay.from_objects([np.ones((3, 2)) * [1, 4]], channels=["flow <l/s>", "pressure"])
+    assert all(f">{name}<" in named.svg() for name in ("flow &lt;l/s&gt;", "pressure"))
+    assert "channel 0" not in named.svg()
+    assert [each.get_ylabel() for each in named.plot().ax_.child_axes] == ["flow <l/s>", "pressure"]
+    with pytest.raises(ValueError, match=r"'channels' must name 1 channels\. Got 2 names"):
+        plots.MeanCurveDisplay.from_objects(X, channels=["a", "b"])
     states = plots.MeanCurveDisplay.from_model(ROW)
     np.testing.assert_array_equal(states.means[0], np.arange(6.0).reshape(3, 2).T)
     with pytest.raises(TypeError, match="moments"):

@@ -27,6 +27,8 @@ PERIODIC = g.PeriodicChain(
 )
 POSITIONAL = g.PositionalChainEstimator(1, 14, alphabet=ABC).fit(["abcabbcaabcaba"]).model_
 
+PROFILE = g.ProfileHMM.from_alignment(["ab-c", "abbc", "a-bc"], ABC, columns=0.3).with_flanks("local", flank=4.0)
+
 CASES: dict[str, tuple[Any, Any, Any, list[Any]]] = {
     "hmm": (g.HMMEstimator(**ROW), CHAIN, SERIES, ["start", "transitions", "emissions"]),
     "mixture": (g.MixtureEstimator(2, **ROW), MIXTURE, HOLES, ["weights", "components"]),
@@ -54,6 +56,12 @@ CASES: dict[str, tuple[Any, Any, Any, list[Any]]] = {
         ["phases", "start", "transitions"],
     ),
     "positional": (g.PositionalChainEstimator(1, 14, missing="?", **ROW), POSITIONAL, GAPS, ["start", "transitions"]),
+    "profile": (
+        g.ProfileHMMEstimator(missing="?", **ROW),
+        PROFILE,
+        GAPS,
+        ["match", "insert", "transitions", "flanks"],
+    ),
 }
 
 

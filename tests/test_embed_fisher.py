@@ -29,7 +29,7 @@ from genkern.models.value import Value
 from tests.cases_zoo import ZOO, draw
 
 COORDINATES = ("softmax", "ratio", "sqrt")
-ENUMERABLE = {name for name, model in ZOO.items() if getattr(model, "alphabet", None) is not None} | {
+ENUMERABLE = {n for n, model in ZOO.items() if getattr(model, "alphabet", None) is not None and "stops" not in n} | {
     "HMM of symbols",
     "ClassMixture of sequences",
 }

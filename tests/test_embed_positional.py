@@ -122,3 +122,24 @@ def test_malformed_arguments_are_refused():
             PositionalSpectrum(ks).fit(X)
     with pytest.raises(ValueError, match="n_regions"):
         RegionSpectrum(n_regions=0).fit(X)
+
+
+def test_objects_of_other_lengths():
+    X = windows()
+    words = PositionalSpectrum((1, 2), alphabet="dna", lengths="any").fit(X)
+    strict = PositionalSpectrum((1, 2), alphabet="dna").fit(X)
+    assert abs(words.transform(X) - strict.transform(X)).sum() == 0
+    names = words.get_feature_names_out()
+    with pytest.warns(UserWarning, match="1 of 3 objects are longer than .* of 7 symbols, such as object 2 of 9"):
+        features = words.transform(["A", "GT", "ACGTACGTT"])
+    found = [sorted(names[row.indices]) for row in features]
+    assert found[0] == ["0:A"]
+    assert found[1] == ["0:G", "0:GT", "1:T"]
+    text = "ACGTACG"  # the training length
+    assert found[2] == sorted([f"{t}:{text[t]}" for t in range(7)] + [f"{t}:{text[t : t + 2]}" for t in range(6)])
+    terms = words.position_features(["GT"])
+    np.testing.assert_allclose(terms.sum(axis=1), [1.5, 1.5])
+    with pytest.raises(ValueError, match="object 1 has"):  # of training objects
+        PositionalSpectrum(lengths="any").fit(["AC", "ACG"])
+    with pytest.raises(ValueError, match="lengths"):
+        PositionalSpectrum(lengths="all").fit(X)

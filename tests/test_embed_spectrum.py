@@ -203,3 +203,50 @@ def test_integer_types_refuse_shares_and_say_where(is_sparse):
         np.testing.assert_allclose(np.asarray(rows.sum(axis=1)).ravel(), words, rtol=1e-12)
         with pytest.raises(ValueError, match="the symbol 'z' is not in"):
             clone(spectrum).set_params(unknown="error").fit(["abba"]).transform(texts)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    texts=st.lists(st.text("ACGTNR", min_size=1, max_size=9), min_size=1, max_size=4),
+    gaps=st.lists(st.integers(1, 3), max_size=2),
+    is_sparse=st.booleans(),
+)
+def test_ends_are_symbols(texts, gaps, is_sparse):
+    offsets = np.cumsum([0, *gaps]).tolist()
+    spectrum = Spectrum(offsets=offsets, alphabet="dna", sparse=is_sparse, ends=True).fit(texts)
+    counts = spectrum.transform(texts)
+    names = ["".join(word) for word in product("ACGT|", repeat=len(offsets))]
+    assert [name.replace(".", "") for name in spectrum.get_feature_names_out()] == names
+    for text, row in zip(texts, counts.toarray() if is_sparse else counts):
+        closed, expected = f"|{text}|", dict.fromkeys(names, 0.0)
+        for t in range(len(closed) - offsets[-1]):
+            spellings = list(product(*(IUPAC.get(closed[t + o], [closed[t + o]]) for o in offsets)))
+            for word in spellings:
+                expected["".join(word)] += 1 / len(spellings)
+        np.testing.assert_allclose(row, list(expected.values()), rtol=0, atol=1e-12)
+    terms = spectrum.position_features(texts[:1])
+    assert terms.shape == (len(texts[0]), len(names))
+    np.testing.assert_allclose(terms.sum(axis=0), np.asarray(counts[:1].sum(axis=0)).ravel(), atol=1e-12)
+
+
+def test_ends_beside_symbols_that_look_like_them():
+    spectrum = Spectrum(2, ends=True).fit(["a|b", "b"])
+    assert list(spectrum.get_feature_names_out())[-1] == "||,||"
+    with pytest.warns(UserWarning, match="count as missing"):
+        row = spectrum.transform(["ax"])[0]
+    found = dict(zip(spectrum.get_feature_names_out(), row))
+    assert found["||,a"] == 1.0
+    np.testing.assert_allclose([found["a,a"], found["b,||"], found["a,||"]], 1 / 3)  # any symbol, but no end
+    assert list(Spectrum(1, alphabet=3, ends=True).fit([[0, 2]]).get_feature_names_out()) == ["0", "1", "2", "|"]
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_words_that_objects_are_too_short_for_do_not_count(is_sparse):
+    texts = ["ab", "abababab", "abababa"]
+    for least, counted in ((0, True), (3.5, True), (3.6, False)):
+        counts = Spectrum(offsets=(0, 1), sparse=is_sparse, least=least).fit_transform(texts)
+        assert sparse.issparse(counts) == is_sparse
+        assert (counts.sum() > 0) == counted
+        assert counts.shape == (3, 4)
+    with pytest.raises(ValueError, match=r"'least' parameter of Spectrum must be a number"):
+        Spectrum(least=-1).fit(texts)

@@ -205,7 +205,7 @@ def test_a_recipe_that_fails_is_named_and_does_not_spoil_the_others() -> None:
     [
         (lambda: evaluate([1, 2], [0], {"n": Nearest()}), r"y must have one entry per object, 2. Got .* \(1,\)"),
         (lambda: evaluate([1, 2], [0, 0], {"n": Nearest()}), r"two classes are needed at least. Got \[0\]"),
-        (lambda: evaluate([1, 2, 3], [0, 1, 1], {"n": Nearest()}, folds=2), "class 0 has 1. Use fewer"),
+        (lambda: evaluate([1, 2, 3], [0, 1, 1], {"n": Nearest()}, folds=2), "class 0 has 1. Give more objects of it"),
         (lambda: evaluate([1, 2], [0, 1], {}), "no recipes were given"),
         (lambda: paired_test([0, 1], [0]), "the same objects. Got 2 and 1"),
         (lambda: paired_test([0, 2], [0, 1]), "errors_a must lie between 0 and 1. Got 2.0 for object 1"),

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from hypothesis import HealthCheck, given, settings
+from fuzz import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from genkern import Dataset
@@ -22,7 +23,6 @@ from genkern.io import ReadError, read, stream, write
 from genkern.io.read import FORMATS
 
 PACKED = ("gz", "bz2", "xz", "zst")
-MANY = int(os.environ.get("GENKERN_FUZZ", "0"))  # examples of a long run
 FILES = [name for name in FORMATS if name != "folder"]
 SEEDS: dict[str, bytes] = {
     "fasta": b">a class=x\nACGTACGTNN\nacg\n>b class=y\nAC-GT\n>c class=x\n\n",
@@ -131,7 +131,7 @@ def same(left: list[Any], right: list[Any]) -> None:
             assert a == b
 
 
-@settings(max_examples=MANY or 300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(few=300)
 @given(case=mutated(), kind=st.sampled_from([None, None, "series", "symbols"]))
 def test_mutated_files_are_read_or_refused(case: tuple[str, bytes], kind: str | None, tmp_path: Path) -> None:
     form, data = case
@@ -144,7 +144,7 @@ def test_mutated_files_are_read_or_refused(case: tuple[str, bytes], kind: str | 
             raise
 
 
-@settings(max_examples=MANY or 200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(few=200)
 @given(data=st.binary(max_size=200), form=st.sampled_from([None, *FILES]))
 def test_random_bytes_are_read_or_refused(data: bytes, form: str | None, tmp_path: Path) -> None:
     path = tmp_path / "file"
@@ -152,7 +152,7 @@ def test_random_bytes_are_read_or_refused(data: bytes, form: str | None, tmp_pat
     check(path, format=form)
 
 
-@settings(max_examples=MANY or 100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(few=100)
 @given(
     text=st.text(alphabet=st.sampled_from(list("ab12.,:;'\"{}[]()?@%# \t\n\\>+-|=eNA")), max_size=120),
     form=st.sampled_from([name for name in FILES if name not in ("npz", "parquet", "arrow")]),
@@ -168,7 +168,7 @@ def test_random_text_is_read_or_refused(text: str, form: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("form", ["npz", "parquet", "arrow", "arrow.zst", *(f"jsonl.{end}" for end in PACKED)])
-@settings(max_examples=MANY or 60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(few=60)
 @given(data=st.data())
 def test_damaged_binary_files_are_read_or_refused(form: str, data: Any, tmp_path: Path) -> None:
     whole = tmp_path / f"whole.{form}"
@@ -191,7 +191,25 @@ def test_damaged_binary_files_are_read_or_refused(form: str, data: Any, tmp_path
     check(path, format="arrow" if form.startswith("arrow") else None)
 
 
-@settings(max_examples=MANY or 60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("ts", "@classLabel true a b\n@data\n:a\n"),
+        ("arff", "@relation x\n@data\n1\n"),
+        ("jsonl", '{"series": []}\n'),
+        ("fasta", ">a\n>b\n"),
+        ("tsv", "label\tsequence\nx\t\n"),
+    ],
+)
+def test_files_of_empty_records_are_refused(form: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{form}"
+    path.write_text(text)
+    assert check(path) is None
+    with pytest.raises(ReadError):
+        list(stream(path))
+
+
+@examples(few=60)
 @given(contents=st.lists(st.binary(max_size=40), min_size=1, max_size=4), split=st.booleans())
 def test_folders_of_any_files_are_read_or_refused(contents: list[bytes], split: bool, tmp_path: Path) -> None:
     folder = Path(mkdtemp(dir=tmp_path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from test_io_fuzz import same
 from genkern import Dataset
 from genkern.datasets import load_japanese_vowels, load_splice_junctions
 from genkern.io import ReadError, read, stream, write
+from genkern.io.errors import Notes
+from genkern.io.files import EXPANSION, SUFFIXES, Source
 
 DATA = Path(os.environ.get("GENKERN_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
 HERE = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -203,14 +206,30 @@ REAL: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_real_files_come_back(name: str, tmp_path: Path) -> None:
+def test_real_files_come_back(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not (DATA / name).exists():
         pytest.skip(f"needs {name} of the data, see GENKERN_DATA")
+    monkeypatch.setattr("genkern.io.files.FREE", 0)  # that small files are small excuses nothing
     data = read(DATA / name, **REAL[name])
     equal(whole(stream(DATA / name, batch=100, **REAL[name])), data)
     path = tmp_path / "file.jsonl.gz"
     write(data, path)
     equal(read(path), data)
+
+
+def test_real_files_expand_far_less_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = [path for path in DATA.rglob("*") if path.suffix == ".npz" or (path.suffix in SUFFIXES and path.is_file())]
+    if not packed:
+        pytest.skip("needs compressed files of the data, see GENKERN_DATA")
+    monkeypatch.setattr("genkern.io.files.FREE", 0)
+    monkeypatch.setattr("genkern.io.files.EXPANSION", EXPANSION / 4)
+    for path in packed:
+        source = Source(path, Notes())
+        if path.suffix == ".npz":
+            with zipfile.ZipFile(path) as file:
+                source.allow(sum(entry.file_size for entry in file.infolist()))
+        else:
+            assert sum(map(len, source.line_blocks())) > 0
 
 
 def test_writing_is_whole_or_nothing(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from sklearn.linear_model import RidgeClassifierCV
 
 from genkern import RBF, Categorical, KernelRidgeClassifierCV, ProbabilityProduct
 from genkern.learn import kernel_classifier
+from genkern.learn.ridge import ALPHAS
 
 
 def problem(n=24, d=5, classes=3, seed=0):
@@ -211,3 +212,64 @@ def test_one_matrix_is_kept_beside_the_eigenvectors(monkeypatch):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2.5 * 600 * 600 * 8
+
+
+# --- very many objects
+
+
+@pytest.mark.parametrize("bias", ["free", None])
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("kind", ["sparse", "dense", "single"])
+def test_conjugate_gradients_solve_the_same_problem(bias, n_classes, kind):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 200)) * (rng.random((150, 200)) < 0.2) / 6.0
+    y = (X @ rng.standard_normal((200, n_classes))).argmax(axis=1)
+    weights = rng.random(150) * (np.arange(150) % 7 > 0)
+    given = {"sparse": scipy.sparse.csr_matrix(X), "dense": X, "single": scipy.sparse.csr_matrix(X, dtype=np.float32)}[
+        kind
+    ]
+    for alpha in (0.1, 3.0):
+        exact = KernelRidgeClassifierCV([alpha], "linear", bias=bias).fit(X, y, sample_weight=weights)
+        path = KernelRidgeClassifierCV([alpha], "linear", bias=bias, exact=100).fit(given, y, sample_weight=weights)
+        assert (exact.solver_, path.solver_) == ("eigenvalues", "conjugate gradients")
+        np.testing.assert_allclose(path.coef_, exact.coef_, rtol=0, atol=2e-4 * np.abs(exact.coef_).max())
+        np.testing.assert_allclose(path.decision_function(given), exact.decision_function(X), rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_penalty_of_very_many_objects_is_chosen_by_those_held_out(grouped):
+    rng = np.random.default_rng(1)
+    groups = np.repeat(np.arange(30), 6) if grouped else None
+    X = rng.standard_normal((180, 40)) / 6.0 + (np.repeat(rng.standard_normal((30, 40)), 6, axis=0) if grouped else 0)
+    y = np.where(X[:, 0] + 0.1 * rng.standard_normal(180) > 0, "a", "b")
+    fitted = KernelRidgeClassifierCV(ALPHAS, "linear", criterion="squared", exact=100).fit(X, y, groups)
+    held = fitted.cv_index_
+    assert 20 <= len(held) <= 36
+    kept = np.setdiff1d(np.arange(180), held)
+    if grouped:
+        assert not set(groups[kept]) & set(groups[held])
+    else:
+        assert abs((y[held] == "a").mean() - (y == "a").mean()) < 0.05
+    errors = []
+    for alpha in ALPHAS:
+        other = KernelRidgeClassifierCV([alpha], "linear").fit(X[kept], y[kept])
+        errors.append(np.mean((other.decision_function(X[held]) - np.where(y[held] == "b", 1, -1)) ** 2))
+    assert fitted.alpha_ == ALPHAS[int(np.argmin(errors))]
+    found = np.isfinite(fitted.cv_squared_)
+    np.testing.assert_allclose(fitted.cv_squared_[found], np.array(errors)[found], rtol=1e-3)
+    assert min(errors[i] for i in np.flatnonzero(~found)) > min(errors)
+    assert fitted.predict_proba(X).shape == (180, 2)
+    whole = KernelRidgeClassifierCV([fitted.alpha_], "linear").fit(X, y)
+    np.testing.assert_allclose(fitted.decision_function(X), whole.decision_function(X), atol=1e-3)
+
+
+def test_very_many_objects_have_a_linear_kernel():
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((60, 5)), np.arange(60) % 2
+    fitted = KernelRidgeClassifierCV(kernel=RBF(0.5), exact=50).fit(X, y)
+    assert fitted.coef_.shape == (1, 5)
+    assert not hasattr(KernelRidgeClassifierCV(kernel=RBF(0.5), exact=60).fit(X, y), "coef_")
+    K = X @ X.T
+    assert KernelRidgeClassifierCV(exact=50).fit(K, y).solver_ == "eigenvalues"  # n² numbers are there already
+    with pytest.raises(ValueError, match="exact"):
+        KernelRidgeClassifierCV(kernel="linear", exact=0).fit(X, y)

@@ -6,7 +6,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
-from genkern import RBF, KernelSVMClassifierCV
+from genkern import RBF, KernelSVMClassifierCV, Linear
 
 CS = (0.01, 0.1, 1.0, 10.0)
 
@@ -72,3 +72,10 @@ def test_a_fold_of_one_class_knows_no_other():
 def test_wrong_parameters_are_refused(params, message):
     with pytest.raises(ValueError, match=message):
         KernelSVMClassifierCV(**params).fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_coefficients_that_overflow_are_refused():
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.normal(size=(12, 4))).astype(np.float32) * np.float32(1e30)
+    with pytest.raises(ValueError, match=r"KernelSVMClassifierCV: with C=.* coefficients are not finite. Divide"):
+        KernelSVMClassifierCV(kernel=Linear()).fit(X, np.arange(12) % 2)

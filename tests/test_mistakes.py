@@ -210,6 +210,7 @@ TAKE_SYMBOLS = {
     "MarkovChainEstimator": lambda alphabet=None: MarkovChainEstimator(0, alphabet=alphabet),
     "PeriodicChainEstimator": lambda alphabet=None: genkern.PeriodicChainEstimator(0, 1, alphabet=alphabet),
     "PositionalChainEstimator": lambda alphabet=None: genkern.PositionalChainEstimator(0, alphabet=alphabet),
+    "ProfileHMMEstimator": lambda alphabet=None: genkern.ProfileHMMEstimator(4, tol=1.0, alphabet=alphabet),
     "PositionalSpectrum": lambda alphabet=None: PositionalSpectrum((1,), alphabet),
     "RegionSpectrum": lambda alphabet=None: RegionSpectrum((1,), 2, alphabet),
     "SiteEstimator": SiteEstimator,
@@ -228,6 +229,7 @@ HAVE_ALPHABETS = {
     "MarkovChain": "a value",
     "PeriodicChain": "a value",
     "PositionalChain": "a value",
+    "ProfileHMM": "a value",
     "SiteModel": "a value",
     "Recode": "its groups name the symbols",
     "contours": "has directions by default",
@@ -337,9 +339,13 @@ def test_channels_before_time_are_noticed():
     right, wrong = rng.normal(size=(4, 50, 3)), rng.normal(size=(4, 3, 50))
     said = r"3 time steps of 50 channels.*layout=\"channels-first\".*np\.swapaxes\(X, 1, 2\)"
     for use in (check_objects, HMMEstimator(2, max_iter=1, tol=0).fit, Windows(1).fit, ScaleSeries().fit):
-        for form in (np.array, list, lambda X: X.tolist()):
+        for form in (list, lambda X: X.tolist()):
             with pytest.warns(UserWarning, match=said):
                 use(form(wrong))
+        with pytest.raises(
+            ValueError, match=r"shape \(4, 3, 50\): 3 time steps of 50 channels, or 50 of 3\? .*list\(X\)"
+        ):
+            use(wrong)
     uneven = [wrong[0], wrong[1][:, :40], wrong[2][:, :30]]
     turn = r"All objects have 3 rows, as if .*layout=\"channels-first\".*\[np\.transpose\(x\) for x in X\]"
     with pytest.raises(ValueError, match=rf"object 1 has 40 channels \(shape \(3, 40\)\), object 0 has 50\. {turn}"):
@@ -350,14 +356,29 @@ def test_channels_before_time_are_noticed():
     check_objects([wrong[0], wrong[1][:2]])  # lengths differ, as those of time do
     pack_series(list(wrong), n_channels=50)  # as a fitted model expects
     check_objects(right)
-    check_objects(rng.normal(size=(4, 3, 23)))
+    check_objects(list(rng.normal(size=(4, 3, 23))))
     with pytest.warns(UserWarning, match="3 time steps of 24 channels"):
-        check_objects(rng.normal(size=(4, 3, 24)))
+        check_objects(list(rng.normal(size=(4, 3, 24))))
     assert check_objects(wrong, layout="channels-first").values.shape == (200, 3)
     assert check_objects(wrong, kind="series", layout="time-first").values.shape == (12, 50)
     with pytest.warns(UserWarning, match="1 time steps of 9 channels"):
-        check_objects(rng.normal(size=(4, 1, 9)))  # one channel of nine steps, as some tools keep series
+        check_objects(list(rng.normal(size=(4, 1, 9))))  # one channel of nine steps, as some tools keep series
     pack_points(wrong)  # bags of three points have no time
+
+
+@pytest.mark.parametrize("shape", [(6, 3, 4), (6, 4, 4), (6, 1, 4)])
+def test_an_array_that_may_have_channels_before_time_is_asked_about(shape):
+    X, y = np.random.default_rng(0).normal(size=shape), [0, 1] * 3
+    for model in (recipes.series(n_components=2, n_states=2), recipes.fisher_svm(1), HMMEstimator(1)):
+        with pytest.raises(ValueError, match=r"read as \(n, time, channels\).*np\.swapaxes\(X, 1, 2\).*list\(X\)"):
+            model.fit(X, y)
+    packed = check_objects(list(X), kind="series")
+    np.testing.assert_array_equal(packed.values, X.reshape(-1, shape[2]))
+    for other in (np.swapaxes(X, 1, 2) if shape[1] < shape[2] else list(np.swapaxes(X, 1, 2)),):
+        np.testing.assert_array_equal(check_objects(other).values, np.concatenate([x.T for x in X]))
+    check_objects(X, layout="time-first")
+    HMMEstimator(1).fit(list(X)).model_.log_prob(X)  # a fitted model knows its channels
+    check_objects(X[:, :, :1])
 
 
 # --- flags

@@ -85,8 +85,8 @@ def test_an_inexact_likelihood_is_refused_by_the_model():
 # --- free parameters
 
 # What a parameter vector has more directions than the distributions: of mixtures of single symbols (three), of rows at
-# positions that come before the first step, of levels of factorial chains, of the basis of a hidden state, and of
-# tables and weights of hidden nodes.
+# positions that come before the first step, of levels of factorial chains, of the basis of a hidden state, of tables
+# and weights of hidden nodes, and of two ways into the first column of a profile and out of the last.
 BOUNDS = {
     "Mixture of symbols": 3,
     "PositionalChain": 2,
@@ -95,6 +95,8 @@ BOUNDS = {
     "SwitchingLDS": 1,
     "BayesNet": 6,
     "LinearGaussianNet": 4,
+    "ProfileHMM that stops": 4,
+    "local ProfileHMM that stops": 2,
 }
 
 

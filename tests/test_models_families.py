@@ -17,6 +17,7 @@ from genkern import (
     ExponentialEstimator,
     FisherScore,
     Gamma,
+    Gaussian,
     Geometric,
     NegativeBinomial,
     Poisson,
@@ -354,7 +355,7 @@ def test_information_about_large_counts_is_that_of_all_terms(size, prob):
     np.testing.assert_allclose(block[0, 0], terms.sum(), rtol=1e-10)
 
 
-@pytest.mark.parametrize("size", [1e-300, 1e-8, 1e8, 1e300])
+@pytest.mark.parametrize("size", [1e-300, 1e-8, 1e8, 1e16, 1e30, 1e300])
 def test_information_is_finite_for_all_parameters(size):
     for model in (
         NegativeBinomial([size], [1e-300]),
@@ -380,3 +381,24 @@ def test_parameters_without_an_inverse_are_refused():
 def test_counts_that_no_integer_holds_are_not_drawn(model):
     with pytest.raises(ValueError, match=r"sample: counts are drawn as 64-bit integers; expected means up to 1e\+16"):
         model.sample(1, rng=0)
+
+
+def test_rare_counts_that_may_be_too_large_are_not_drawn():
+    with pytest.raises(
+        ValueError, match=r"expected \(1 - p\) / p \(r \+ 10 sqrt\(r\)\) up to 1e\+16.* at index \(0, 0\)"
+    ):
+        NegativeBinomial([1e-300], [6e-301]).sample(1, rng=0)
+
+
+def test_information_about_large_sizes_is_that_of_a_step():
+    for size in (1e14, 1e16):
+        block = NegativeBinomial([size], [0.3]).information([1])[0][1]
+        np.testing.assert_allclose(block[0, 0], 0.7 * size, rtol=1e-13)
+
+
+@pytest.mark.parametrize("cov", [[[2e-155, 1e-155], [1e-155, 5e-155]], [2e-155, 1e-155]])
+def test_derivatives_that_overflow_are_refused(cov):
+    model, X = Gaussian([0.0, 0.0], cov), [np.array([[100.0, 200.0], [300.0, 100.0]])]
+    for act in (lambda: model.gradient(model.statistics(X), "raw"), lambda: model.information([3], "raw")):
+        with pytest.raises(ValueError, match=r"Gaussian: derivatives and information need variances .* from [12]e-155"):
+            act()

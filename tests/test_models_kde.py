@@ -546,3 +546,9 @@ def test_a_bag_that_begins_where_the_last_one_ends_stays_its_own():
         np.testing.assert_allclose(model.log_density(points), alone.log_density(points), rtol=1e-12)
         parts = stats.norm(bag[:, 0], np.sqrt(alone.variance)).pdf(points)
         np.testing.assert_allclose(alone.log_density(points), np.log(parts.mean(axis=1)), rtol=1e-10)
+
+
+def test_derivatives_that_overflow_are_refused():
+    model = KDE([[0.0], [1.0]], 5e-155)
+    with pytest.raises(ValueError, match=r"KDE: derivatives need a variance .* Got 5e-155. Divide"):
+        model.statistics([np.array([[3.0]])])

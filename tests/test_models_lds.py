@@ -11,7 +11,7 @@ from scipy.linalg import solve_discrete_lyapunov
 from sklearn.exceptions import ConvergenceWarning
 from statsmodels.tsa.statespace.kalman_smoother import KalmanSmoother
 
-from genkern import LDS, FisherScore, FitEach, LDSEstimator, check_score
+from genkern import LDS, FisherScore, FitEach, LDSEstimator, SwitchingLDS, check_score
 from genkern.models.lds.step import BOUND
 from tests.oracles_lds import dense, dense_states, drop, random_lds
 
@@ -470,3 +470,13 @@ def test_embeddings_take_systems():
     assert features.shape == (8, len(model.parameter_names))
     assert np.isfinite(features).all()
     assert len(FitEach(LDSEstimator(1, max_iter=3, tol=0)).fit_transform(X)) == 8
+
+
+@pytest.mark.parametrize("growth", [1e73, 1e99])
+def test_information_of_states_that_overflow_is_refused(growth):
+    system = LDS([[growth]], [[0.4], [-0.7]], [0.7], np.eye(2), [0.0], [0.6])
+    with pytest.raises(ValueError, match=r"LDS.information: 'transition' must keep .* eigenvalues up to 1e\+"):
+        system.information([6])
+    switching = SwitchingLDS([1.0], [[1.0]], LDS.stack([system]))
+    with pytest.raises(ValueError, match=r"SwitchingLDS.information: 'transition' of regime 0"):
+        switching.information([6])

@@ -99,3 +99,32 @@ def test_own_models_are_told_about_adapt() -> None:
             compare([Own(), Own()])
     with pytest.raises(TypeError, match=r"genkern.adapt\(model\)"):
         genkern.FisherScore(Own()).fit(DNA)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "X"),
+    [
+        (lambda: recipes.symbols("dna"), DNA),
+        (lambda: recipes.aligned_symbols(alphabet="dna"), DNA),
+        (recipes.text, PAGES),
+    ],
+)
+def test_a_class_of_one_object_is_named_with_its_count_and_a_remedy(recipe: object, X: list[str]) -> None:
+    objects = [f"{x[i:]}{x[:i]}" if " " not in x else f"{x} {'new ' * i}" for x in X[:2] for i in range(6)] + X[2:]
+    y = ["one"] * 6 + ["two"] * 6 + ["rare"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if X is DNA:  # where objects train models that score others
+            with pytest.raises(ValueError, match=r"no objects of class 'rare' .*, and 1 in all\. Expected at least 2"):
+                recipe().fit(objects, y)  # type: ignore[operator]
+        else:
+            recipe().fit(objects, y)  # type: ignore[operator]
+    told = [str(one.message) for one in caught if "fewer than the 5 folds" in str(one.message)]
+    assert len(told) == 1
+    assert "class 'rare' has 1 object, " in told[0]
+    assert told[0].endswith("Give more objects of it, or leave the class out.")
+    assert not any("least populated" in str(one.message) for one in caught)
+    with pytest.raises(ValueError, match=r"class rare has 1\. Give more objects of it, or leave the class out"):
+        genkern.evaluate(objects, y, {"r": recipe()}, folds=2)  # type: ignore[operator]
+    with pytest.raises(ValueError, match=r"class rare has 3\. Use at most 3 folds, or give more objects of it"):
+        genkern.evaluate(objects * 3, y * 3, {"r": recipe()}, folds=5)  # type: ignore[operator]

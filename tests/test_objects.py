@@ -246,7 +246,7 @@ def test_gaps_of_data_frames_are_missing():
 
 def test_three_axes():
     X = np.arange(24).reshape(2, 3, 4)
-    same(pack_series(X), X.reshape(6, 4), [3, 3])
+    same(pack_series(X, layout="time-first"), X.reshape(6, 4), [3, 3])
     same(pack_points(X), X.reshape(6, 4), [3, 3])
     same(pack_series(X, layout="channels-first"), X.transpose(0, 2, 1).reshape(8, 3), [4, 4])
     assert kind_of(X) == "series"

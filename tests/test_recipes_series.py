@@ -8,8 +8,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
+from genkern import FisherScore, GaussianEstimator, MultiScale, explain, load, save
 from genkern.datasets import load_japanese_vowels
 from genkern.recipes import contours, series
+from genkern.recipes.series_parts import Outline, OwnUnits
 
 
 def waves(count=30, seed=0, gaps=0.0):
@@ -114,12 +116,91 @@ def test_level_and_what_is_left_without_it():
 
 
 def test_centred_series_have_half_the_weight():
-    """Squared lengths of the features: one for every model, width and version, and half of that without the level."""
+    """Squared lengths of the features: equal for every model, width and version, and half of that without the level."""
     X, y = waves()
     scores = small().fit(X, y)["scores"]
-    sizes = (scores.transform(X) ** 2) @ [name.startswith("centred") for name in scores.get_feature_names_out()]
-    np.testing.assert_allclose(sizes, 0.5 * 2 * 3, rtol=1e-9)
-    np.testing.assert_allclose((scores.transform(X) ** 2).sum(axis=1), 1.5 * 2 * 3, rtol=1e-9)
+    assert scores.weights_ == {"main": 1.0, "own": 0.0, "whole": 0.0}  # of thirty series nothing is chosen
+    features = scores.transform(X)
+    sizes = (features**2) @ [name.startswith("centred") for name in scores.get_feature_names_out()]
+    np.testing.assert_allclose(sizes, sizes[0], rtol=1e-9)
+    np.testing.assert_allclose((features**2).sum(axis=1), 3.0 * sizes, rtol=1e-9)
+    np.testing.assert_allclose(features.var(axis=0).sum(), 1.0, rtol=1e-9)
+
+
+def many(kind, count=90, seed=0):
+    """Return series of two classes that differ in their shape, under sizes from one to a thousand, or in one place."""
+    rng = np.random.default_rng(seed)
+    y, t = np.arange(count) % 2, np.arange(40)
+    if kind == "sizes":
+        noise = 0.5 * rng.standard_normal((count, 40))
+        wave = np.sin(t / np.array([2.0, 2.6])[y][:, None] + rng.uniform(0, 6, (count, 1)))
+        return list((wave + noise) * 10.0 ** rng.uniform(0, 3, (count, 1))), y
+    X = rng.standard_normal((count, 40))
+    X[np.arange(count), np.array([8, 30])[y] + rng.integers(-1, 2, count)] += 6.0
+    return list(X), y
+
+
+@pytest.mark.parametrize(("kind", "key"), [("sizes", "own"), ("places", "whole")])
+def test_parts_that_tell_something_are_chosen(kind, key, tmp_path):
+    X, y = many(kind)
+    new, labels = many(kind, seed=1)
+    fitted = small().fit(X, y)
+    scores = fitted["scores"]
+    assert scores.weights_[key] > 0
+    plain = small().set_params(**{f"scores__{key}": "drop"}).fit(X, y)
+    assert plain["scores"].weights_[key] == 0
+    assert fitted.score(new, labels) > plain.score(new, labels) + 0.05
+    names = scores.get_feature_names_out()
+    assert any(name.startswith(key) for name in names)
+    assert len(names) == fitted["ridge"].n_features_in_
+    save(fitted, tmp_path / "model.gk")
+    again = load(tmp_path / "model.gk")
+    np.testing.assert_array_equal(again.decision_function(new), fitted.decision_function(new))
+    seen = explain(fitted, new[0], label=1)
+    np.testing.assert_allclose(seen.decision, fitted.decision_function(new[:1])[0], rtol=1e-7)
+
+
+def test_series_in_one_unit_are_not_tried_in_their_own():
+    X = np.random.default_rng(0).standard_normal((6, 30, 2))
+    alike = (X - X.mean(axis=1, keepdims=True)) / X.std(axis=1, keepdims=True)
+    assert series()["scores"].offered(list(alike)) == {"whole"}
+    alike[0] *= 3.0
+    assert series()["scores"].offered(list(alike)) == {"own", "whole"}
+
+
+def test_own_units_and_outlines_against_plain_loops():
+    rng = np.random.default_rng(0)
+    X = [rng.standard_normal((length, 2)) * scale for length, scale in ((5, 1.0), (9, 50.0), (1, 2.0), (7, 0.0))]
+    X[1][3, 0] = np.nan
+    units, outline = OwnUnits().fit(X), Outline(4).fit(X)
+    values = np.concatenate(X)
+    mean, spread = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
+    for x, own, row in zip(X, units.transform(X), outline.transform(X)):
+        expected = (x - np.nanmean(x, axis=0)) / (np.nanstd(x, axis=0) + 1e-3 * spread)
+        np.testing.assert_allclose(own, expected, rtol=1e-9, atol=1e-12)
+        for i, at in enumerate(np.linspace(0, len(x) - 1, 4)):
+            for c in range(2):
+                known = np.flatnonzero(~np.isnan(x[:, c]))
+                value = np.interp(at, known, x[known, c])
+                np.testing.assert_allclose(row[2 * i + c], (value - mean[c]) / spread[c], rtol=1e-9, atol=1e-12)
+    assert outline.get_feature_names_out()[:3].tolist() == ["x0_0", "x1_0", "x0_1"]
+
+
+def test_models_are_learnt_from_some_of_many_series():
+    X, _ = waves()
+    some = MultiScale(FisherScore(GaussianEstimator()), widths=(1,), most=10).fit(X)
+    rows = np.sort(np.random.default_rng(0).permutation(30)[:10])
+    own = MultiScale(FisherScore(GaussianEstimator()), widths=(1,)).fit([X[i] for i in rows])
+    np.testing.assert_allclose(some.transform(X), own.transform(X), rtol=1e-12)
+    np.testing.assert_array_equal(clone(some).fit_transform(X), some.transform(X))
+
+
+def test_very_many_series_take_the_linear_path():
+    X, y = many("sizes", 120)
+    recipe = small().set_params(scores__large=100, ridge__exact=100).fit(X, y)
+    assert recipe["ridge"].solver_ == "conjugate gradients"
+    assert recipe.score(X, y) > 0.9
+    assert recipe[:-1].transform(X).dtype == np.float32
 
 
 def rectangle(a, b, turned=0):

@@ -64,7 +64,9 @@ def test_the_kernel_is_the_sum_of_kernels_of_unit_trace():
 
 def test_parts_follow_the_alphabet():
     def parts(*args, **kwargs):
-        return [name for name, _ in symbols(*args, **kwargs).named_steps["kernels"].transformer_list]
+        names = [name for name, _ in symbols(*args, **kwargs).named_steps["kernels"].transformer_list]
+        assert names[-3:] == ["pairs_ends", "gapped_ends", "positions"]  # which are tried, and mostly not used
+        return names[:-3]
 
     assert parts() == parts(4) == parts("abc") == ["pairs", "gapped"]
     assert parts("protein") == ["pairs", "gapped", "windows", "length"]
@@ -88,10 +90,10 @@ def test_parts_of_proteins_weigh_the_same():
     features, sizes = kernels.transform(X), [3 * 400, 4 * 1000, WINDOWS, 1]
     assert features.shape == (len(X), sum(sizes))
     traces = [part.var(axis=0).sum() for part in np.split(features, np.cumsum(sizes)[:-1], axis=1)]
-    np.testing.assert_allclose(traces, [4, 4, 4, 4], rtol=1e-12)
+    np.testing.assert_allclose(traces, [0.25] * 4, rtol=1e-12)
     lengths = np.log([len(x) + 1 for x in X])
-    np.testing.assert_allclose(np.ptp(features[:, -1]), 2 * np.ptp(lengths) / lengths.std(), rtol=1e-12)
-    assert kernels.transformer_list[-1][1].get_feature_names_out() == ["length"]
+    np.testing.assert_allclose(np.ptp(features[:, -1]), 0.5 * np.ptp(lengths) / lengths.std(), rtol=1e-12)
+    assert kernels.named_transformers["length"].get_feature_names_out() == ["length"]
 
 
 def test_moments_and_covariances_of_windows():
@@ -171,7 +173,7 @@ def test_dna_with_chains():
     pipeline = symbols("dna", n_lags=2, n_gaps=2, models=chains).fit(X, y)
     assert pipeline[:-1].transform(X[:1]).shape == (1, 2 * 16 + 4 * 64 + 256 + 2)
     assert pipeline.score(new, labels) > 0.8
-    odds = pipeline.named_steps["kernels"].transformer_list[-1][1]
+    odds = pipeline.named_steps["kernels"].named_transformers["odds"]
     assert odds.named_steps["odds"].n_features_out_ == 2
     # New log-odds are those of the full fit; training ones were made without the object's label.
     np.testing.assert_allclose(odds.transform(X).std(axis=0), 1.0, rtol=1e-12)
@@ -196,3 +198,65 @@ def test_folds_of_proteins():
     train, test = rows[::2], rows[1::2]
     pipeline = symbols("protein", table=None).fit([X[i] for i in train], y[train])
     assert pipeline.score([X[i] for i in test], y[test]) > 0.8
+
+
+def test_short_objects_have_ends():
+    """Classes of short words that differ in their first letter alone, among others that occur anywhere."""
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    X = ["".join(np.append("ab"[label], rng.permutation(list("abcde" + "ab"[1 - label])))) for label in y]
+    fitted = symbols().fit(X[:60], y[:60])
+    kernels = fitted.named_steps["kernels"]
+    assert kernels.weights_["ends"] > 0
+    assert fitted.score(X[60:], y[60:]) > 0.9
+    seen = explain(fitted, X[0])
+    np.testing.assert_allclose(seen.positions.sum() + seen.rest + seen.intercept, seen.decision, rtol=1e-9)
+    assert np.abs(seen.positions).argmax() == 0
+    assert any("|" in label for label, _ in seen.top(3))
+
+
+def test_lags_that_objects_cannot_fill_do_not_count():
+    X = ["abcabc", "cbacba"] * 6
+    pairs = symbols().fit(X, [0, 1] * 6).named_steps["kernels"].named_transformers["pairs"].transform(X)
+    blocks = np.split(pairs, 15, axis=1)
+    assert blocks[0].any()  # 0-1, without a gap, and 0-2 needs nine letters
+    assert not np.concatenate(blocks[1:], axis=1).any()
+    asked = symbols(n_lags=5).fit(X, [0, 1] * 6).named_steps["kernels"].named_transformers["pairs"].transform(X)
+    assert all(block.any() for block in np.split(asked, 5, axis=1))
+
+
+def test_places_count_where_they_tell_something():
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 2
+    X = np.array([list("abcd" * 10)] * 120)
+    X = rng.permuted(X, axis=1)
+    aligned = X.copy()
+    for place in (5, 20, 33):
+        aligned[:, place] = np.where(rng.random(120) < 0.9, np.array(["a", "b"])[y], "c")
+    fitted = symbols("abcd", n_lags=2, n_gaps=1).fit(["".join(x) for x in aligned[:80]], y[:80])
+    assert fitted.named_steps["kernels"].weights_["positions"] > 0
+    assert fitted.score(["".join(x) for x in aligned[80:]], y[80:]) > 0.8
+    with pytest.warns(UserWarning, match="object 1 of 44"):  # others may have another length
+        assert fitted.predict(["ab", "".join(aligned[0]) + "abcd"]).shape == (2,)
+    noise = symbols("abcd", n_lags=2, n_gaps=1).fit(["".join(x) for x in X[:80]], y[:80])
+    assert noise.named_steps["kernels"].weights_ == {"main": 1.0, "ends": 0.0, "positions": 0.0}
+    ragged = ["".join(x)[: 33 + i % 8] for i, x in enumerate(aligned)]
+    assert symbols("abcd", n_lags=2, n_gaps=1).fit(ragged, y).named_steps["kernels"].weights_["positions"] == 0
+
+
+def test_very_many_objects_take_the_linear_path(monkeypatch):
+    X, y = two_classes("abcd")
+    X, y = [x[i:] for i in range(5) for x in X], np.tile(y, 5)
+    exact = symbols("abcd").fit(X, y)
+    monkeypatch.setattr("genkern.recipes.learnt_sum.LARGE", 50)
+    monkeypatch.setattr("genkern.recipes.learnt_sum.ROWS", 30)
+    linear = symbols("abcd").set_params(ridge__exact=50).fit(X, y)
+    assert (exact["ridge"].solver_, linear["ridge"].solver_) == ("eigenvalues", "conjugate gradients")
+    assert len(linear["ridge"].cv_index_) == len(X) // 5
+    features, same = exact[:-1].transform(X), linear[:-1].transform(X)
+    assert same.dtype == np.float32
+    same, features = same.toarray(), features.toarray() if hasattr(features, "toarray") else features
+    np.testing.assert_allclose(same, features, atol=1e-6)
+    one = exact["ridge"].set_params(alphas=[linear["ridge"].alpha_]).fit(features, y)
+    np.testing.assert_allclose(linear.decision_function(X), one.decision_function(features), atol=2e-3)
+    np.testing.assert_allclose(linear.predict_proba(X[:3]).sum(axis=1), 1.0)

@@ -36,7 +36,7 @@ def test_steps_are_binary_counts_log_odds_unit_length_and_an_svm():
     later = np.minimum(vectorizer.transform(new).toarray(), 1.0)
     own, rest = seen[y == 1].sum(axis=0) + 1, seen[y == 0].sum(axis=0) + 1
     weights = np.log(own / own.sum()) - np.log(rest / rest.sum())
-    learner = text(Cs=(2.0,)).fit(X, y)
+    learner = text(Cs=(2.0,), binary=True).fit(X, y)
     svm = LinearSVC(C=2.0, random_state=0, max_iter=10_000).fit(normalize(seen * weights), y)
     expected = svm.decision_function(normalize(later * weights))
     np.testing.assert_allclose(learner.decision_function(new), expected, rtol=1e-3, atol=1e-4)
@@ -111,3 +111,26 @@ def test_columns_arrays_and_empty_documents_are_taken():
     with pytest.warns(UserWarning, match=r"1 of 2 documents are empty \(object 1\)") as caught:
         assert learner.predict(["my thesis", " "]).shape == (2,)
     assert len(caught) == 1
+
+
+def test_counts_are_taken_where_they_tell_more():
+    """Two classes of documents that have the same words, and one of them some words more often."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    words = [f"word{i}" for i in range(10)]
+    X = [" ".join(rng.permutation(words + [words[label]] * 3)) for label in y]
+    learner = text().fit(X[:40], y[:40])
+    assert learner["search"].best_params_["weights__binary"] is False
+    assert learner.score(X[40:], y[40:]) == 1.0
+    assert text(binary=True).fit(X[:40], y[:40]).score(X[40:], y[40:]) < 0.8
+    once = [" ".join(sorted(set(x.split()) - {words[label]})) for x, label in zip(X, y)]
+    assert text().fit(once, y)["search"].best_params_["weights__binary"] is True  # as good: once
+    with pytest.raises((TypeError, ValueError), match="binary"):
+        text(binary="maybe")
+
+
+def test_a_tokenizer_makes_the_words():
+    X, y = ["a-b", "a-c", "d-e", "d-f"] * 3, [0, 0, 1, 1] * 3
+    learner = text(tokenizer=lambda document: document.split("-"), cv=2).fit(X, y)
+    assert learner["counts"].get_feature_names_out().tolist() == list("abcdef")
+    assert learner.predict(["a-f-e-a", "d"]).tolist()[1] == 1

@@ -15,7 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import genkern
-from genkern import PlugInClassifier, Spectrum, recipes
+from genkern import PlugInClassifier, Spectrum, plots, recipes
 from genkern.cli.main import main
 from genkern.models.base import Model
 from genkern.models.markov.estimator import MarkovChainEstimator
@@ -91,6 +91,9 @@ def test_figures_are_those_of_the_evaluation(whole) -> None:
         true, said = data.y == label, best.predictions[0] == label
         assert f"{100 * (true & said).sum() / true.sum():.1f}\xa0%" in text
     assert "genkern evaluate x.fa" in page.text
+    gap = plots.CalibrationDisplay.from_predictions(data.y, best.probabilities[0], result.classes).error
+    assert f"{100 * gap:.1f}\xa0%" in text[text.index("calibration error</") :][:100]
+    assert f"expected calibration error {gap:.3f}" in text
 
 
 def test_only_what_cannot_be_had_is_absent(whole) -> None:
@@ -186,6 +189,27 @@ def test_series_have_channels_missing_values_and_states(tmp_path: Path) -> None:
     text = (tmp_path / "page.html").read_text("utf-8")
     odd = [why for why in absent(text) if not why.startswith(("Nothing had", "The recipe was", "fisher gives no prob"))]
     assert odd == []
+
+
+def test_channels_have_the_names_of_their_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, model = tmp_path / "runs.csv", tmp_path / "m.gk"
+    data = series()
+    genkern.io.write(genkern.Dataset(data.X, data.y, kind="series"), path)
+    path.write_text(path.read_text().replace("channel1", "flow", 1).replace("channel2", "pressure", 1))
+    read = genkern.read(path)
+    assert read.channel_names == ["flow", "pressure"] == read.take([0]).channel_names
+    assert data.channel_names is None
+    fitted = recipes.fisher_svm(2).fit(read.X, read.y)
+    page_of(tmp_path / "page.html", read, None, fitted)
+    text = (tmp_path / "page.html").read_text("utf-8")
+    curves = text[text.index(">Mean curves<") :]
+    assert re.search(r">flow<.*>pressure<", curves[: curves.index("</svg>")], re.S)
+    assert re.search(r">\s*pressure\s*</t[hd]>", text[text.index(">Channels<") :])
+    genkern.save(fitted, model)
+    assert main(["explain", str(model), str(path), "-q", "--json"]) == 0
+    assert '"pressure": {' in capsys.readouterr().out
+    assert main(["explain", str(model), str(path), "-q", "--object", read.ids[0]]) == 0
+    assert "flow" in capsys.readouterr().out
 
 
 def test_points_documents_and_precomputed_kernels(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from genkern import (
     ProbabilityProduct,
     recipes,
 )
+from genkern.threads import one_blas_thread
 
 ALL = [(name, case.kinds[0]) for name, case in CASES.items() if case.kinds]  # those of ragged lists
 SPAWNED = [name for name in ("HMMEstimator", "FisherScore", "TopScore", "Gram", "Spectrum") if name in CASES]
@@ -155,3 +156,27 @@ def test_recipes_leave_the_number_of_threads_as_it_was() -> None:
     GaussianEstimator().fit(POINTS)
     Categorical([0.5, 0.5], alphabet="ab").log_prob(WORDS)
     assert threadpoolctl.threadpool_info() == before
+
+
+def blas_threads() -> set[int]:
+    return {one["num_threads"] for one in threadpoolctl.threadpool_info() if one["user_api"] == "blas"}
+
+
+def test_threads_that_overlap_keep_blas_to_one_until_the_last_and_leave_what_was() -> None:
+    """Each putting back what it had found, the last one would leave the limit of the other behind for good."""
+    with threadpoolctl.threadpool_limits(2, "blas"):
+        first, second = one_blas_thread(), one_blas_thread()
+        with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+            one.submit(first.__enter__).result()
+            other.submit(second.__enter__).result()
+            one.submit(first.__exit__, None, None, None).result()
+            assert blas_threads() == {1}
+            other.submit(second.__exit__, None, None, None).result()
+        assert blas_threads() == {2}
+
+
+def test_the_limit_ends_with_an_error() -> None:
+    before = blas_threads()
+    with pytest.raises(ZeroDivisionError), one_blas_thread(), one_blas_thread():
+        _ = 1 / 0
+    assert blas_threads() == before

@@ -13,6 +13,8 @@ from genkern import (
     RBF,
     CharacteristicFeatures,
     GaussianEstimator,
+    Gram,
+    KernelSVMClassifierCV,
     Linear,
     ScaleSeries,
     Standardize,
@@ -138,3 +140,11 @@ def test_scales_of_series_do_not_see_rounding():
     scaled = ScaleSeries().fit([constant])
     assert scaled.scale_[1] == 0.1 * np.sqrt(2)
     assert 1e-200 < scaled.scale_[0] < 1e-199
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("estimator", [Gram(Linear()), Standardize(), KernelSVMClassifierCV(kernel=Linear())])
+def test_infinities_of_both_signs_are_refused_without_a_warning(estimator, dtype):
+    X = np.array([[np.inf, -np.inf, 1.0], [-np.inf, np.inf, 2.0]] * 4, dtype)
+    with pytest.raises(ValueError, match=r"infinity|finite"):  # and a warning is an error here
+        estimator.fit(X, np.arange(8) % 2)

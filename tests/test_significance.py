@@ -78,6 +78,9 @@ def test_mcnemar_counts_discordant_objects():
         mcnemar_test([1, 0.5], [1, 0])
     with pytest.raises(ValueError, match="'errors_b' must be finite"):
         mcnemar_test([1, 0], [1, np.nan])
+    for wrong in ([["a"], ["b"]], [[10, 5], [3, 20]], ["exon", "intron"], None):
+        with pytest.raises(ValueError, match=r"'errors_[ab]' must say of each object .* predicted != y"):
+            mcnemar_test(wrong, [0, 1])
 
 
 def test_tables_as_in_the_paper():

@@ -166,3 +166,14 @@ def test_distances_are_those_of_the_feature_space():
         similarity.distances(np.zeros((0, 0)))
     with pytest.raises(TypeError, match=r"'K' must be an array of numbers.*distances\(gram\(X\)\)"):
         similarity.distances(["ACGT", "ACGA"])
+    for wrong, message in [
+        (rng.random((5, 3)), r"'K' must be square.*pairwise_distances"),
+        (1e308 * np.eye(2), "up to 1e.307"),
+        ([[-1.0]], "object 0 has the kernel value -1 with itself"),
+        ([[1.0, np.nan], [np.nan, 1.0]], "must be finite"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            similarity.distances(wrong)
+    with pytest.raises(TypeError, match="whole Gram matrix"):
+        similarity.distances(sparse.eye_array(3, format="csr"))
+    np.testing.assert_allclose(similarity.distances(1e306 * np.eye(2))[0, 1], np.sqrt(2e306), rtol=1e-12)

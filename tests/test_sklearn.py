@@ -70,6 +70,7 @@ from genkern import (
     Posteriors,
     PowerMap,
     ProbabilityProduct,
+    ProfileHMMEstimator,
     ProposalFeatures,
     Recode,
     RegionSpectrum,
@@ -139,6 +140,12 @@ CASES = {
         SYMBOLS,
         PlugInClassifier,
         {"estimator__period": [1, 2]},
+    ),
+    "ProfileHMMEstimator": Case(
+        lambda: ProfileHMMEstimator(n_columns=3, n_init=1, max_iter=2, tol=0),
+        SYMBOLS,
+        PlugInClassifier,
+        {"estimator__n_columns": [2, 3]},
     ),
     "PositionalChainEstimator": Case(
         lambda: PositionalChainEstimator(1, 12), SYMBOLS, PlugInClassifier, {"estimator__order": [0, 1]}
@@ -512,6 +519,7 @@ BEYOND = {  # where scikit-learn's checks of tables do not apply, and why
             "MarkovChainEstimator",
             "PeriodicChainEstimator",
             "PositionalChainEstimator",
+            "ProfileHMMEstimator",
             "SiteEstimator",
             "BlockNormalizer of words",
             "PositionalSpectrum",

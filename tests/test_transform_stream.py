@@ -6,7 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from checks import objects
+from scipy import sparse
 from sklearn.linear_model import SGDClassifier
+from test_sklearn import CASES
 
 from genkern import Dataset, FisherScore, HMMEstimator, Spectrum
 from genkern.io import transform_stream, write_features
@@ -27,6 +30,26 @@ def test_features_do_not_depend_on_batches(size: int) -> None:
     parts = list(transform_stream(SCORES, batches(size)))
     np.testing.assert_array_equal(np.concatenate([part.X for part in parts]), SCORES.transform(X))
     np.testing.assert_array_equal(np.concatenate([part.y for part in parts]), Y)
+
+
+EMBEDDINGS = [name for name, case in CASES.items() if case.kinds and hasattr(case.make(), "transform")]
+# Matrix products, which BLAS rounds by the number of rows.
+PRODUCTS = {"FisherScore, empirical", "Gram of posteriors", "AlignedGram of views", "Gram of Fisher scores"}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", EMBEDDINGS)
+def test_every_embedding_gives_the_same_in_batches(name: str) -> None:
+    for kind in CASES[name].kinds:
+        given, y = objects(kind, 0)[:2]
+        embedding = CASES[name].make().fit(given, y)
+        whole = embedding.transform(given)
+        if not (sparse.issparse(whole) or isinstance(whole, np.ndarray)):
+            continue  # objects or models, not features
+        parts = transform_stream(embedding, [given[i : i + 5] for i in range(0, len(given), 5)])
+        found = sparse.vstack([sparse.csr_array(part.X) for part in parts]).toarray()
+        expected = sparse.csr_array(whole).toarray()
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 if name in PRODUCTS else 0)
 
 
 @pytest.mark.parametrize("ending", [".npy", ".zarr", ".parquet"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from sklearn.metrics import roc_auc_score
 
 SHARED = Path(os.environ.get("GENKERN_DATA", Path(__file__).parents[3] / "shared" / "data"))
 SPLITS = SHARED.parent / "league_splits"
-HEADER = f"{'set':28} {'error %':>14} {'goal':>6} {'today':>6} {'auc':>6} {'seconds':>8}"
+HEADER = f"{'set':28} {'error %':>14} {'seconds':>8} {'GB':>6} {'goal':>6} {'today':>6} {'auc':>6}"
 
 
 class Task(NamedTuple):
@@ -36,9 +37,8 @@ class Contest(NamedTuple):
     today: float
 
 
-def run(name: str, contest: Contest) -> list[float]:
-    """Fit and test on every split; print mean and spread of the error, the area under the curve, and the time."""
-    task = contest.load()
+def run(contest: Contest, name: str, task: Task) -> None:
+    """Fit and test on every split; print mean and spread of the error, time, peak memory, the area under the curve."""
     begin = time.perf_counter()
     errors, areas = [], []
     for train, test in splits(contest.split):
@@ -48,10 +48,15 @@ def run(name: str, contest: Contest) -> list[float]:
         if len(np.unique(task.y)) == 2:
             areas.append(roc_auc_score(task.y[test], model.decision_function(pick(task.X, test))))
     seconds = time.perf_counter() - begin
-    spread = f"{np.mean(errors):.1f}" + (f" ± {np.std(errors):.1f}" if len(errors) > 1 else "")
     area = f"{np.mean(areas):.3f}" if areas else "-"
-    print(f"{name:28} {spread:>14} {contest.goal:6.1f} {contest.today:6.1f} {area:>6} {seconds:8.1f}", flush=True)
-    return errors
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
+    print(f"{row(name, errors, seconds, memory)} {contest.goal:6.1f} {contest.today:6.1f} {area:>6}", flush=True)
+
+
+def row(name: str, errors: list[float], seconds: float, memory: float | None = None) -> str:
+    """Return name, mean and spread of the error in percent, time, and peak memory where it is known."""
+    spread = f"{np.mean(errors):.1f}" + (f" ± {np.std(errors):.1f}" if len(errors) > 1 else "")
+    return f"{name:28} {spread:>14} {seconds:8.1f} {'-' if memory is None else f'{memory:.2f}':>6}"
 
 
 def splits(name: str) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:

@@ -15,6 +15,7 @@ from genkern.affinities import (
     mixture,
     multinomial,
     predictive,
+    profile,
     sampled,
     switching,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "mixture",
     "multinomial",
     "predictive",
+    "profile",
     "sampled",
     "switching",
 ]

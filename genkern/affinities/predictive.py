@@ -12,8 +12,17 @@ from genkern.affinities.families import crossed, refuse_endless
 from genkern.affinities.how import Power
 from genkern.affinities.multinomial import check_rows
 from genkern.affinities.registry import affinity
+from genkern.affinities.rules import PairError
 from genkern.core.families.gamma_ratio import log_gamma_excess
-from genkern.core.families.predictive import NODES, WEIGHTS, Students, count_sums, log_row_sums, student_integrals
+from genkern.core.families.predictive import (
+    MOST_TERMS,
+    NODES,
+    WEIGHTS,
+    Students,
+    count_sums,
+    log_row_sums,
+    student_integrals,
+)
 from genkern.models.families.dirichlet_multinomial import DirichletMultinomial
 from genkern.models.families.negative_binomial import NegativeBinomial, log_mass
 from genkern.models.families.student_t import StudentT
@@ -35,7 +44,15 @@ def negative_binomial_product(P: NegativeBinomial, Q: NegativeBinomial, how: Pow
         place, sums = (array.reshape(shape) for array in count_sums(flat[0], flat[1], flat[2], how.rho))
         return sums + how.rho * (_each_mass(place, size, prob) + _each_mass(place, size2, prob2))
 
-    return crossed(P, Q, terms)
+    logs = crossed(P, Q, terms)
+    endless = np.argwhere(np.isposinf(logs))
+    if len(endless):
+        raise PairError(
+            tuple(int(i) for i in endless[0]),
+            f"the sum of their product has more than {MOST_TERMS:g} terms. Count in larger units, or compare draws: "
+            "Sampled(model, n).",
+        )
+    return logs
 
 
 def _each_mass(place: Floats, size: Floats, prob: Floats) -> Floats:

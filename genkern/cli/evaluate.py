@@ -7,8 +7,15 @@ from typing import Any
 
 import click
 
-from genkern.cli.learners import make_recipe, recipe_code, recipe_option, refuse_budget
-from genkern.cli.options import alphabet_of, common, files, labelled, learning, names, read_data, reading
+from genkern.cli.learners import (
+    budget_of_each,
+    make_recipe,
+    recipe_code,
+    recipe_option,
+    refuse_budget,
+    warn_of_time,
+)
+from genkern.cli.options import alphabet_of, common, files, jobs_for, labelled, learning, names, read_data, reading
 from genkern.cli.output import answer, csv_rows
 from genkern.cli.reports import check_report, code_of, command_line, report_option
 from genkern.data.whole_files import check_place
@@ -19,7 +26,7 @@ from genkern.data.whole_files import check_place
 @recipe_option(several=True)
 @click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Folds of cross-validation.")
 @click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Divisions into folds.")
-@click.option("--budget", help='Time for auto to choose in each fold, such as "5min".')
+@click.option("--budget", help='Time for all of auto, such as "5min"; every fold has its share.')
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="CSV file of the predictions, left out in turn.")
 @report_option
 @learning
@@ -52,7 +59,12 @@ def evaluate_command(
     data = labelled(read_data(files, options), files)
     from genkern.evaluation import evaluate
 
-    settings = {"random_state": seed, "n_jobs": jobs, "alphabet": alphabet_of(data, options), "budget": budget}
+    fits = folds * repeats + (report is not None)
+    if not quiet:
+        warn_of_time(recipe, data, fits, budget)
+    share = budget_of_each(budget, fits)
+    jobs = jobs_for(jobs, data)
+    settings = {"random_state": seed, "n_jobs": jobs, "alphabet": alphabet_of(data, options), "budget": share}
     recipes = {name: make_recipe(name, kind=data.kind, **settings) for name in dict.fromkeys(recipe)}
     result = evaluate(
         data.X,

@@ -62,7 +62,7 @@ def explain_command(
     found = {}
     with Progress("explain", len(chosen), "objects", not quiet) as progress:
         for i in chosen:
-            found[ids[i]] = explain(classifier, data.X[i], wanted)
+            found[ids[i]] = explain(classifier, data.X[i], wanted, channels=data.channel_names)
             progress.advance()
     if output is not None and output.suffix == ".csv":
         with csv_rows(output, ["id", "class", "part", "name", "contribution"]) as write:
@@ -85,7 +85,8 @@ def _explain_set(classifier: Any, data: Any, output: Path | None, as_json: bool)
     """Answer with the mean contributions in a set; write them, or draw them."""
     from genkern import explain_set, plots
 
-    explained = explain_set(classifier, data.X, _known(data.y, classifier.classes_))
+    known = _known(data.y, classifier.classes_)
+    explained = explain_set(classifier, data.X, known, channels=data.channel_names)
     parts = {
         "block": explained.by_block(),
         "sub-block": explained.by_block(2),

@@ -24,6 +24,10 @@ RECIPES = (
 
 
 ORDERED = ("fisher_svm", "series")  # read the rows of an object one after the other
+STRONG = {"symbols": "symbols", "codes": "contours", "series": "series", "points": "points", "documents": "text"}
+FOLDS = 5  # in which auto tries each recipe
+UNITS = {"symbols": "letters", "codes": "codes", "series": "rows", "points": "points", "documents": "characters"}
+LONG = 50_000  # letters, rows, points from which on a person is told that auto takes its time
 
 
 def recipe_option(several: bool) -> Any:
@@ -54,6 +58,30 @@ def refuse_budget(budget: str | None, recipes: Sequence[str]) -> None:
         seconds_of(budget, "genkern")
     except (ValueError, TypeError):
         raise click.UsageError(f"--budget must be a time such as 30s, 5min or 1h. Got {budget!r}.") from None
+
+
+def budget_of_each(budget: str | None, fits: int) -> float | None:
+    """Return the share in seconds that every fit of auto has in a budget for so many."""
+    from genkern.recipes.race import seconds_of
+
+    return None if budget is None else seconds_of(budget, "genkern") / fits
+
+
+def warn_of_time(recipes: Sequence[str], data: Any, fits: int, budget: str | None) -> None:
+    """Tell a person that auto has much to do, and what bounds it."""
+    observations = sum(map(len, data.X))
+    if "auto" not in recipes or budget is not None or observations < LONG:
+        return
+    from genkern.progress import report
+    from genkern.recipes import candidates
+
+    count = len(candidates(data.kind, data.X))
+    each = f"{count} recipes in {FOLDS} folds" + (f", {fits} times" if fits > 1 else "")
+    report(
+        f"genkern: auto tries {each}: some {fits * (count * FOLDS + 1)} fits to most of {len(data.X)} objects of "
+        f"{observations} {UNITS[data.kind]} in all, which may take long. --budget 5min bounds it; "
+        f"-r {STRONG[data.kind]} fits one recipe only."
+    )
 
 
 def make_recipe(name: str, **settings: Any) -> Any:

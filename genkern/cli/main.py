@@ -18,6 +18,7 @@ from typing import Any
 import click
 
 from genkern import __version__
+from genkern.cli.interruption import interruptible
 from genkern.progress import report
 
 DEFECT, USAGE, DATA, INTERRUPTED = 1, 2, 3, 130
@@ -96,8 +97,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     shown = warnings.showwarning
     try:
         warnings.showwarning = _notes(quiet=not {"--quiet", "-q"}.isdisjoint(arguments))
-        result = genkern.main(arguments, prog_name="genkern", standalone_mode=False, obj=arguments)
-        sys.stdout.flush()
+        with interruptible():
+            result = genkern.main(arguments, prog_name="genkern", standalone_mode=False, obj=arguments)
+            sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.NoArgsIsHelpError as error:
         return _say(error.format_message(), USAGE)

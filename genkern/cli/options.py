@@ -38,6 +38,8 @@ READING = (
     "encoding",
     "max_expansion",
 )
+# Letters, codes, rows, points, characters, below which one process is sooner done than several.
+LITTLE = {"symbols": 10_000, "codes": 10_000, "series": 5_000, "points": 5_000, "documents": 500_000}
 LEFT_OUT = ("label", "id", "group", "time")  # what --without takes
 
 _common = [
@@ -89,8 +91,14 @@ def _threads(context: click.Context, parameter: click.Parameter, jobs: int) -> i
 
 def jobs_option(default: int) -> Callable[[Command], Command]:
     """Add the option --jobs."""
-    text = "Threads; -1 is all cores."
+    text = "Threads or processes; -1 is all cores."
     return click.option("--jobs", "-j", type=int, default=default, callback=_threads, show_default=True, help=text)
+
+
+def jobs_for(jobs: int, data: Dataset) -> int:
+    """Return a number of threads or processes: one, unless it was given, for what ends before processes begin."""
+    given = click.get_current_context().get_parameter_source("jobs") is not click.core.ParameterSource.DEFAULT
+    return jobs if given or sum(map(len, data.X)) >= LITTLE.get(data.kind or "", 0) else 1
 
 
 _learning = [

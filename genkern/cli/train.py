@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from genkern.cli.learners import make_recipe, recipe_code, recipe_option, refuse_budget
-from genkern.cli.options import alphabet_of, common, files, labelled, learning, read_data, reading, working
+from genkern.cli.learners import make_recipe, recipe_code, recipe_option, refuse_budget, warn_of_time
+from genkern.cli.options import alphabet_of, common, files, jobs_for, labelled, learning, read_data, reading, working
 from genkern.cli.output import answer
 from genkern.cli.reports import check_report, code_of, command_line, report_option
 from genkern.data.whole_files import check_place
@@ -50,6 +50,9 @@ def train_command(
     from genkern import save
     from genkern.evaluation.fitting import fit_grouped
 
+    if not quiet:
+        warn_of_time([recipe], data, 1, budget)
+    jobs = jobs_for(jobs, data)
     settings = {"random_state": seed, "n_jobs": jobs, "alphabet": alphabet_of(data, options), "budget": budget}
     model = make_recipe(recipe, kind=data.kind, verbose=int(not quiet), **settings)
     began = time.perf_counter()

@@ -72,6 +72,19 @@ def warn_wide(shapes: set[tuple[int, ...]]) -> None:
         )
 
 
+def ask_about_axes(shape: tuple[int, ...], who: str) -> None:
+    """Raise for an array (n, T, d) of no fewer channels than time steps, which may be (n, d, T)."""
+    _, length, channels = shape
+    if channels == 1 or channels < length:
+        return
+    raise ValueError(
+        f"{who}: a 3-D array is read as (n, time, channels), where other libraries have (n, channels, time). Got shape "
+        f"{shape}: {length} time steps of {channels} channels, or {channels} of {length}? Say which: "
+        'np.swapaxes(X, 1, 2), or check_objects(X, kind="series", layout="channels-first"), if time is the last axis; '
+        "list(X) if the channels are."
+    )
+
+
 def all_missing(missing: NDArray[np.bool_], offsets: Ints) -> Ints:
     """Return the objects of which every position (N,) is missing."""
     return np.flatnonzero(np.logical_and.reduceat(missing, offsets[:-1])) if missing.any() else np.zeros(0, np.int64)

@@ -11,6 +11,7 @@ from genkern.data.coding import UNKNOWN
 from genkern.data.flatten import TURN, Flat, Floats, flatten_numbers, flatten_symbols, refuse_univariate, width_remedy
 from genkern.data.inspection import (
     all_missing,
+    ask_about_axes,
     ask_about_integers,
     flatten_integers,
     form_kind,
@@ -106,8 +107,9 @@ def pack_series(
     who : str
         The caller's name, for error messages.
     layout : "time-first" or "channels-first", optional
-        Whether 2-D objects are (T, d) or (d, T). The default is "time-first", with a warning if all objects have one
-        shape of eight or more channels per time step. A 2-D array X has no channel axis and is not affected.
+        Whether 2-D objects are (T, d) or (d, T). The default is "time-first", with an error for a 3-D array of no fewer
+        channels than time steps, and a warning if all of a list have eight or more channels per time step. A 2-D array
+        X has no channel axis and is not affected.
     n_channels : int, default=None
         The d that is expected, e.g. that of a fitted model; None: that of the first object.
     largest : float, default=1e75
@@ -128,7 +130,9 @@ def pack_series(
         if isinstance(arrays, np.ndarray) and arrays.ndim == 2:
             refuse_univariate(arrays, who, n_channels)
             return _check_size(_pack_table(arrays[:, :, None], who, n_channels, "channels"), who, largest)
-        if doubtful:
+        if doubtful and isinstance(arrays, np.ndarray):
+            ask_about_axes(arrays.shape, who)
+        elif doubtful:
             warn_wide({array.shape for array in arrays})
         if isinstance(arrays, np.ndarray):
             table = arrays.transpose(0, 2, 1) if layout == "channels-first" else arrays
@@ -279,13 +283,16 @@ def _pack_list(arrays: list[Floats], who: str, width: int | None, columns: str, 
 
 def _check_size(packed: Packed, who: str, largest: float) -> Packed:
     """Return packed numbers, raising at the first that is infinite or too large."""
-    size = np.abs(packed.values)
+    values = packed.values
+    if values.size and max(values.max(), -values.min()) <= largest:  # false if any is missing
+        return packed
+    size = np.abs(values)
     if size.size and np.fmax.reduce(size, axis=None) > largest:
         row, column = np.argwhere(size > largest)[0].tolist()
         index, position = locate(packed.offsets, row)
-        wrong = too_large(float(packed.values[row, column]), column, largest)
+        wrong = too_large(float(values[row, column]), column, largest)
         raise ValueError(f"{who}: object {index}, position {position}, column {column} {wrong}")
-    warn_all_missing(np.isnan(packed.values).all(axis=1), packed.offsets, who)
+    warn_all_missing(np.isnan(values).all(axis=1), packed.offsets, who)
     return packed
 
 
@@ -329,7 +336,8 @@ def check_objects(
     alphabet, missing : see `as_alphabet`
         For symbols. None infers the alphabet from the whole list.
     layout : "time-first" or "channels-first", optional
-        For series: whether 2-D objects are (T, d) or (d, T); by default the former, with a warning if it looks wrong.
+        For series: whether 2-D objects are (T, d) or (d, T); by default the former, with an error or a warning
+        if it looks wrong.
     who : str
         The caller's name, for error messages.
     largest : float, default=1e75

@@ -236,6 +236,7 @@ class TableTransformer(Transformer):
     _refuses_y = False
     _work = 0.0
 
+    @np.errstate(invalid="ignore")  # infinities of both signs, which scikit-learn sums before it refuses them
     def _checked(self, X: Any, reset: bool) -> Any:
         return validate_data(self, X, reset=reset, accept_sparse=self._sparse or False, dtype=np.float64)
 

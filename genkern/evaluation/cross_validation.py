@@ -355,9 +355,10 @@ def _splits(
     if counts.min() < folds:
         what = "objects" if groups is None else "groups"
         rare = kinds[counts.argmin()]
+        fewer = f"Use at most {counts.min()} folds, or give" if counts.min() > 1 else "Give"
         raise ValueError(
-            f"evaluate: with {folds} folds every class needs as many {what}; class {rare!s} has {counts.min()}. Use "
-            "fewer folds, or leave the class out."
+            f"evaluate: with {folds} folds every class needs as many {what}; class {rare!s} has {counts.min()}. "
+            f"{fewer} more {what} of it, or leave the class out."
         )
     splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
     parts: list[tuple[Ints, Ints]] = []

@@ -121,6 +121,13 @@ def mcnemar_test(errors_a: ArrayLike, errors_b: ArrayLike) -> PairedTest:
     >>> mcnemar_test([1, 1, 1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0])
     PairedTest(difference=0.75, p_value=0.03125)
     """
+    for name, errors in (("errors_a", errors_a), ("errors_b", errors_b)):
+        found = np.asarray(errors)
+        if found.ndim != 1 or found.dtype.kind in "US":
+            raise ValueError(
+                f"mcnemar_test: {name!r} must say of each object whether the classifier is wrong, as predicted != y "
+                f"does. Got {'text' if found.dtype.kind in 'US' else f'shape {found.shape}'}."
+            )
     a, b = _check(errors_a, errors_b, True, "mcnemar_test", ("errors_a", "errors_b"))
     for values in (a, b):
         wrong = np.flatnonzero((values != 0) & (values != 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from genkern.explanation.linear import Linear, linear_of
 from genkern.explanation.steps import Seen, Traced, follow
 from genkern.features.positions import as_vector
 from genkern.validation import Floats, check_int, one_warning_each
+
+COLUMN = re.compile(r"(?:^|[.:_])(?:match|insert|transitions|entry|exits)\[(\d+),?[^,\]]*\]$")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,6 +109,24 @@ class Explanation(Described):
         """
         names, member = grouped(*self._paths(), check_int(depth, "depth", "Explanation.by_block", 1))
         return dict(zip(names, (self.terms @ member).toarray().T))
+
+    def by_column(self) -> Floats:
+        """Return the contributions (K + 1,) of the columns 1, ..., K of a family, and at 0 of what comes before them.
+
+        They are those of the parameters of a ``ProfileHMM`` at each column: its letters, insertions after it and
+        transitions from it, in all classes. Flanks belong to no column.
+        """
+        found = [COLUMN.search(str(name)) for name in self.names]
+        columns = np.array([-1 if match is None else int(match[1]) for match in found])
+        if not (columns >= 0).any():
+            raise ValueError(
+                "Explanation.by_column: expected features of profiles, such as those of FisherScore(ProfileHMM). Got "
+                f"{len(self.names)} features without columns."
+            )
+        known = columns >= 0
+        sums = np.zeros(int(columns.max()) + 1)
+        np.add.at(sums, columns[known], self.contributions[known])
+        return sums
 
     def _label(self, j: int) -> str:
         return str(self.names[j]) if self.features is None else self.features.label(j)

@@ -19,6 +19,7 @@ from genkern.preprocess.windows import Windows
 PARAMETER = re.compile(r"(?P<before>.*?)(?P<owners>(?:emissions\.|components\.)*)(?P<field>\w+)\[(?P<index>[^\[\]]*)\]")
 WINDOW, OFFSETS = re.compile(r"w(\d+)(_normalized)?"), re.compile(r"\d+(-\d+)+")
 PRODUCT = re.compile(r"(?P<first>.+)\*(?P<second>.+)@(?P<lag>\d+)")
+STATES = {"M": "match", "I": "insertion", "D": "deletion"}  # of profiles
 OWNERS = {"emissions": "state", "components": "component"}
 SPREADS = {"cov": "covariance", "obs_cov": "covariance", "probs": "probability", "prob": "probability"}
 # Fields of models whose last index is a channel, if observations have channels.
@@ -205,6 +206,32 @@ def _of_network(step: Any) -> bool:
     return hasattr(models[0], "graph")
 
 
+def _has_columns(step: Any) -> bool:
+    """Return whether features are parameters of a profile, or of one for each class."""
+    model = getattr(step, "model_", None)
+    models = list(getattr(model, "class_models", {}).values()) or [model]
+    return hasattr(models[0], "n_columns")
+
+
+def _of_column(field: str, index: list[str]) -> str:
+    """Return the words for a parameter of a profile: a letter, an insertion or a transition at a column."""
+    first, *rest = index
+    if field == "match":
+        return f"{rest[0]} in column {first}"
+    if field == "insert":
+        return f"{rest[0]} inserted after column {first}"
+    if field == "transitions":
+        before, after = (STATES[letter] for letter in rest[0])
+        return f"{before} to {after} after column {first}"
+    if field in ("entry", "exits"):
+        where = f"column {first}" if first != "0" else "the beginning"
+        return f"entry at {where}" if field == "entry" else f"{rest[0]} {where}"
+    names = {"N": "before", "J": "between", "C": "after"}
+    if field == "flanks" and first in names:
+        return f"flank {names[first]} the columns: {rest[0]}"
+    return f"visits of {first}" if field == "occupancy" else " ".join([field, *index])
+
+
 def _before(text: str) -> str:
     """Return the words for the prefix of a parameter: "B." for a class, "v[A]:B." for log-odds and a class."""
     odds, _, label = text.removesuffix(".").rpartition(":")
@@ -239,6 +266,8 @@ def _channel(field: str, index: list[str], owners: int, columns: list[Column] | 
 
 def _parameter(field: str, index: list[str], owners: list[str], has_channel: bool, step: Any) -> str:
     """Return the words for a parameter of a model: what it is, and whose."""
+    if _has_columns(step):
+        return _of_column(field, index)
     rest = index[len(owners) :]
     whose = "".join(f" of {owner} {number}" for owner, number in reversed(list(zip(owners, index))))
     if field in ("occupancy", "state"):

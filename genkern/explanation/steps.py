@@ -185,12 +185,13 @@ def _(step: Pipeline, state: Any) -> Any:
 
 @advance.register
 def _(step: FeatureUnion, state: Any) -> Traced:
-    weights = step.transformer_weights or {}
     parts = {}
+    weights = {name: (step.transformer_weights or {}).get(name, 1.0) for name, _ in step.transformer_list}
+    weights = getattr(step, "factors_", weights)  # those that a ``LearntSum`` has chosen, of the parts that it uses
     for name, inner in step.transformer_list:
-        if isinstance(inner, str) and inner == "drop":
+        if name not in weights or (isinstance(inner, str) and inner == "drop"):
             continue
-        part, weight = follow([inner], state), weights.get(name, 1.0)
+        part, weight = follow([inner], state), weights[name]
         parts[name] = part._replace(row=part.row * weight, terms=part.terms.scaled(weight))
     return _side_by_side(parts)
 

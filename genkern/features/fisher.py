@@ -24,8 +24,9 @@ from genkern.features.score_blocks import (
     scores_from,
     scores_of,
 )
-from genkern.features.streaming import one_blas_thread, stream
+from genkern.features.streaming import stream
 from genkern.features.whitening import Root, Roots, Whitener, inverse_scale, moment_root, restrict, root_of, whitener_of
+from genkern.threads import one_blas_thread
 from genkern.validation import Floats, check_number, check_option
 
 INFORMATION = ("complete", "diagonal", "empirical", "exact", "identity")

@@ -12,13 +12,14 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy import sparse
 
 from genkern.core.words.counts import kmer_sparse
+from genkern.data.intake import offsets_of
 from genkern.data.objects import Alphabet, Packed, pack_symbols
 from genkern.data.transformer import SYMBOLS
 from genkern.features.base import Embedding
 from genkern.features.positions import shares_of_reading
 from genkern.features.spectrum import Spectrum
 from genkern.models.families.site import pack_windows
-from genkern.validation import check_int
+from genkern.validation import check_int, check_option, warn
 
 LARGEST = 1 << 25  # most columns
 AUTO = 1 << 20  # most columns with ks="auto"
@@ -145,6 +146,9 @@ class PositionalSpectrum(PlacedSpectrum):
     unknown : {"missing", "error"}, optional
         Symbols outside the alphabet are treated as missing, with one warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
+    lengths : {"equal", "any"}, default="equal"
+        Whether objects of another length than those given to ``fit``, which have one, are refused, or lack the words
+        behind their end and have no features for symbols behind that length, with one warning.
 
     Attributes
     ----------
@@ -152,7 +156,7 @@ class PositionalSpectrum(PlacedSpectrum):
     ks_ : list of int
         Lengths of the words.
     length_ : int
-        The length L of all sequences; one of another length is refused.
+        The length L of the training sequences.
     n_features_out_ : int
         :math:`\sum_k (L - k + 1)\, m^k`: for each k all positions, in each the words in the order of the alphabet, the
         first symbol changing slowest. With large alphabets take short words.
@@ -183,12 +187,20 @@ class PositionalSpectrum(PlacedSpectrum):
 
     longest = 5
 
-    def __init__(self, ks: Sequence[int] | str = (1, 2, 3, 4, 5), alphabet: Any = None, unknown: str | None = None):
+    def __init__(
+        self,
+        ks: Sequence[int] | str = (1, 2, 3, 4, 5),
+        alphabet: Any = None,
+        unknown: str | None = None,
+        lengths: str = "equal",
+    ):
         self.ks = ks
         self.alphabet = alphabet
         self.unknown = unknown
+        self.lengths = lengths
 
     def _fit(self, X: Any, y: Any) -> None:
+        check_option(self.lengths, ("equal", "any"), "lengths", "PositionalSpectrum")
         self.__dict__.pop("length_", None)  # of an earlier fit
         self.length_ = self._pack(X, self.alphabet).values.shape[1]
         super()._fit(X, y)
@@ -200,12 +212,33 @@ class PositionalSpectrum(PlacedSpectrum):
 
     def _pack(self, X: Any, alphabet: Any) -> Any:
         length = getattr(self, "length_", None)
+        if length is not None and self.lengths == "any":
+            packed = pack_symbols(X, alphabet, "PositionalSpectrum", unknown=self.unknown)
+            self._tell_longer(packed, length)
+            return packed
         return pack_windows(X, alphabet, "PositionalSpectrum", length=length, unknown=self.unknown)
+
+    def _tell_longer(self, packed: Packed, length: int) -> None:
+        """Warn of objects whose last symbols have no features."""
+        longer = np.flatnonzero(packed.lengths > length)
+        if len(longer):
+            warn(
+                f"PositionalSpectrum: {len(longer)} of {packed.n_objects} objects are longer than those given to fit, "
+                f"of {length} symbols, such as object {longer[0]} of {packed.lengths[longer[0]]}; what stands behind "
+                "that length has no features by position. Cut objects to what is aligned.",
+                UserWarning,
+                [("longer", int(i)) for i in longer],
+            )
 
     def _places(self, k: int) -> list[str]:
         return [str(position) for position in range(self.length_ - k + 1)]
 
     def _read(self, packed: Any, k: int) -> tuple[Any, Any]:
+        if packed.values.ndim == 1:
+            starts = np.arange(self.length_ - k + 1)
+            there = starts + k <= packed.lengths[:, None]
+            places = (packed.offsets[:-1, None] + starts)[there]
+            return packed.values[places[:, None] + np.arange(k)].ravel(), offsets_of(k * there.ravel())
         words = sliding_window_view(packed.values, k, axis=1).reshape(-1, k)
         return words.ravel(), np.arange(len(words) + 1) * k
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from functools import partial
+from itertools import count as count_from
 from itertools import pairwise, product
 from typing import Any
 
@@ -12,7 +14,7 @@ from scipy import sparse
 from sklearn.preprocessing import normalize as scale_rows
 
 from genkern.core.words.counts import kmer_counts, kmer_sparse
-from genkern.data.objects import Packed, pack_symbols
+from genkern.data.objects import Alphabet, Packed, pack_symbols
 from genkern.data.transformer import SYMBOLS
 from genkern.features.base import Embedding
 from genkern.features.positions import as_vector, share, word_terms
@@ -49,11 +51,17 @@ class Spectrum(Embedding):
     unknown : {"missing", "error"}, optional
         Symbols outside the alphabet are treated as missing, with one warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.
+    ends : bool, default=False
+        Whether the ends of an object are symbols too, "|" before the first and behind the last one, so that words tell
+        what an object begins and ends with. (Where "|" is a symbol, the ends are "||".)
+    least : float, default=0
+        Words count if the median length of the training objects, ends included, is at least so many times that of the
+        words with their gaps; otherwise all features are zero. Frequencies of a few words are mostly chance.
 
     Attributes
     ----------
     alphabet_ : Alphabet
-        The m symbols.
+        The m symbols, with that of the ends as the last one.
     offsets_ : tuple of int
         Relative positions of the k symbols of a word.
     n_features_out_ : int
@@ -91,6 +99,9 @@ class Spectrum(Embedding):
 
     _fitted = "alphabet_"
     _inputs = SYMBOLS
+    offsets_: tuple[int, ...]
+    plain_: Alphabet
+    alphabet_: Alphabet
 
     def __init__(
         self,
@@ -101,6 +112,8 @@ class Spectrum(Embedding):
         dtype: Any = np.float64,
         offsets: Sequence[int] | None = None,
         unknown: str | None = None,
+        ends: bool = False,
+        least: float = 0.0,
     ):
         self.k = k
         self.alphabet = alphabet
@@ -109,6 +122,8 @@ class Spectrum(Embedding):
         self.dtype = dtype
         self.offsets = offsets
         self.unknown = unknown
+        self.ends = ends
+        self.least = least
 
     def _fit(self, X: Any, y: Any) -> None:
         offsets = self._check_offsets()
@@ -120,14 +135,26 @@ class Spectrum(Embedding):
                 raise ValueError(
                     f"Spectrum: normalize={self.normalize!r} needs a 'dtype' of floats. Got {np.dtype(self.dtype)}."
                 )
-        known: Any = pack_symbols(X, self.alphabet, "Spectrum", unknown=self.unknown).alphabet
-        self.offsets_, self.alphabet_ = offsets, known
+        check_bool(self.ends, "ends", "Spectrum")
+        if not isinstance(self.least, numbers.Real) or not 0 <= self.least < np.inf:
+            raise ValueError(f"The 'least' parameter of Spectrum must be a number, not negative. Got {self.least!r}.")
+        packed = pack_symbols(X, self.alphabet, "Spectrum", unknown=self.unknown)
+        known: Any = packed.alphabet
+        length = float(np.median(packed.lengths)) + 2 * self.ends
+        self.counts_ = length >= self.least * (offsets[-1] + 1)
+        self.offsets_, self.plain_ = offsets, known
+        self.alphabet_ = _with_end(known) if self.ends else known
 
     def _encode(self, X: Any) -> Packed:
-        return pack_symbols(X, self.alphabet_, "Spectrum")
+        if not self.ends:
+            return pack_symbols(X, self.alphabet_, "Spectrum")
+        return _between_ends(pack_symbols(X, self.plain_, "Spectrum"), self.alphabet_)
 
     def _transform(self, packed: Packed) -> Any:
         large = self.sparse is True or (self.sparse == "auto" and self._width() > DENSE_WORDS)
+        if not self._count_at_all():
+            shape = packed.n_objects, self._width()
+            return sparse.csr_matrix(shape, dtype=self.dtype) if large else np.zeros(shape, self.dtype)
         counts = self._count(packed, large, self.dtype)
         if self.normalize is None:
             return counts
@@ -145,7 +172,13 @@ class Spectrum(Embedding):
     def _position_features(self, packed: Packed) -> Any:
         offsets = np.array(self.offsets_)
         counts = word_terms(lambda words: self._count(words, True, np.float64), packed, offsets, self._width())
+        if self.ends:  # what is read at an end belongs to the symbol next to it
+            counts = _neighbours(packed.n_points - 2) @ counts
         return share(counts, counts.sum(axis=0), as_vector(self._transform(packed)))
+
+    def _count_at_all(self) -> bool:
+        """Return whether training objects are long enough for the words; files of old do not say."""
+        return bool(getattr(self, "counts_", True))
 
     def _width(self) -> int:
         return int(self.alphabet_.size ** len(self.offsets_))
@@ -166,3 +199,29 @@ class Spectrum(Embedding):
         if not offsets or offsets[0] != 0 or any(a >= b for a, b in pairwise(offsets)):
             raise ValueError(f"The 'offsets' parameter of Spectrum must rise from 0. Got {self.offsets!r} instead.")
         return offsets
+
+
+def _with_end(alphabet: Alphabet) -> Alphabet:
+    """Return an alphabet with one more symbol, for the ends of objects, behind the plain ones."""
+    bars = ("|" * count for count in count_from(1))
+    known = {*alphabet.symbols, *(symbol for symbol, _ in alphabet.extra_codes), *dict(alphabet.aliases)}
+    symbols = (*alphabet.symbols, next(bar for bar in bars if bar not in known))
+    aliases = tuple((alias, code + (code >= alphabet.size)) for alias, code in alphabet.aliases)
+    return Alphabet(symbols, alphabet.extra_codes, aliases, unknown=alphabet.unknown)
+
+
+def _between_ends(packed: Packed, alphabet: Alphabet) -> Packed:
+    """Return objects with a symbol for their end before the first and behind the last one."""
+    end = alphabet.size - 1
+    offsets = packed.offsets + 2 * np.arange(len(packed.offsets))
+    values = np.full(offsets[-1], end, packed.values.dtype)
+    inside = np.ones(len(values), bool)
+    inside[offsets[:-1]] = inside[offsets[1:] - 1] = False
+    values[inside] = packed.values + (packed.values >= end)
+    return Packed(values, offsets, alphabet)
+
+
+def _neighbours(length: int) -> Any:
+    """Return which of the positions (T,) each of those with both ends (T + 2,) belongs to."""
+    places = np.clip(np.arange(length + 2) - 1, 0, length - 1)
+    return sparse.csr_array((np.ones(length + 2), (places, np.arange(length + 2))))

@@ -14,11 +14,12 @@ from genkern.data.objects import Packed
 from genkern.features.base import ModelEmbedding
 from genkern.features.class_models import named_models
 from genkern.features.positions import share
-from genkern.features.streaming import gather, one_blas_thread
+from genkern.features.streaming import gather
 from genkern.models.base import Model
 from genkern.models.positions import each_point
 from genkern.models.states import count_symbols, pair_offsets, sum_pieces
 from genkern.preprocess.maps import ElementMap, check_map
+from genkern.threads import one_blas_thread
 from genkern.validation import Floats, check_option
 
 APPLY = ("sum", "time")

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
-from functools import cache
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from threadpoolctl import ThreadpoolController
 
 from genkern.data.objects import Packed
 from genkern.validation import Floats
 
-_kept: ContextVar[bool] = ContextVar("_kept", default=False)  # whether BLAS is kept to one thread
 BATCH_POSITIONS, BATCH_NUMBERS = 1 << 16, 1 << 22  # observations, and numbers of output, of a batch
 
 
@@ -66,24 +61,3 @@ def parts_of(packed: Packed, width: int, per_position: int = 1) -> list[slice]:
         parts.append(slice(first, last))
         first = last
     return parts
-
-
-def one_blas_thread() -> AbstractContextManager[None]:
-    """Keep BLAS to one thread, since more slow small batches down; inside of such work nothing is set again."""
-    return nullcontext() if _kept.get() else _limited()
-
-
-@contextmanager
-def _limited() -> Iterator[None]:
-    token = _kept.set(True)
-    try:
-        with _blas().limit(limits=1):
-            yield
-    finally:
-        _kept.reset(token)
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """Return the controller of BLAS threads."""
-    return ThreadpoolController().select(user_api="blas")

@@ -42,6 +42,7 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, Transformer):
             self.log_scale_ = top if np.isfinite(top) else 0.0
         return ready
 
+    @np.errstate(invalid="ignore")  # infinities of both signs, which scikit-learn sums before it refuses them
     def _checked(self, X: Any, reset: bool) -> Any:
         """Return a checked matrix, or representations of another kind as they are."""
         if not isinstance(self.kernel, Kernel):

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from threadpoolctl import threadpool_limits
 
 from genkern.kernels.base import HIGHEST, Kernel
 from genkern.progress import reach, report
+from genkern.threads import one_blas_thread
 from genkern.validation import Floats, check_int
 
 MODELS, VECTORS = 256, 1024  # rows and columns of a block: enough to be fast, few enough to divide among threads
@@ -68,7 +68,7 @@ def run_blocks(
         Whether to tell how many are done: after 1, 2, 4, 8, ... and at the end, or from 10 on after each.
     """
     jobs = min(effective_n_jobs(n_jobs), count)
-    with threadpool_limits(1, "blas") if jobs > 1 else nullcontext():
+    with one_blas_thread() if jobs > 1 else nullcontext():
         if jobs == 1:
             results: Iterable[Any] = (function(*given) for given in arguments)
         else:

@@ -11,7 +11,6 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
-from threadpoolctl import threadpool_limits
 
 from genkern import __version__
 from genkern.data.describe import Rows
@@ -34,6 +33,7 @@ from genkern.kernels.base import LOWEST, Kernel
 from genkern.kernels.divergences import NotPositiveWarning
 from genkern.kernels.positivity import allowance, indefinite, is_positive
 from genkern.progress import taken
+from genkern.threads import one_blas_thread
 from genkern.validation import Floats, check_option
 
 PSD = ("warn", "raise", "clip", "shift")
@@ -360,5 +360,5 @@ class Gram(KernelTransformer):
 
 def written_block(task: Task, place: Place, i: int, j: int, first: Any, second: Any) -> str:
     """Compute block (i, j) and write it; return its checksum."""
-    with threadpool_limits(1, "blas"):  # the same bits wherever it is computed
+    with one_blas_thread():  # the same bits wherever it is computed
         return place.write(i, j, task.values(first, second))

@@ -86,7 +86,8 @@ def _attributes(source: Source, lines: Iterator[tuple[int, str]]) -> list[Attrib
         elif key == "@data" and inside is None:
             names = [a.name for a in found]
             if not found or len(set(names)) < len(names):
-                raise source.error(number, "attributes with different names", ", ".join(names), "Mend the header.")
+                came = ", ".join(names) or "none"
+                raise source.error(number, "attributes with different names", came, "Mend the header.")
             return found
         elif key == "@attribute" and (match := ATTRIBUTE.fullmatch(text)):
             attribute = _attribute(source, number, _plain(match.group(1)), match.group(2).strip())

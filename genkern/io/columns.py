@@ -44,12 +44,16 @@ def frame_of(source: Source, form: str) -> Any:
 
 
 def _parquet(source: Source, data: bytes) -> Any:
-    """Return the table of a Parquet file; texts stay dictionaries, so that each is held once."""
+    """Return the table of a Parquet file; texts stay dictionaries, so that each is held once.
+
+    Nothing is decoded unless what the file says of its sizes is within bounds, and then some rows at a time.
+    """
     import pyarrow
     import pyarrow.parquet
 
     about = pyarrow.parquet.read_metadata(BytesIO(data))
     chunks = [about.row_group(k).column(c) for k in range(about.num_row_groups) for c in range(about.num_columns)]
+    source.allow(sum(chunk.total_uncompressed_size for chunk in chunks))
     source.allow(CELL * (about.num_rows * about.num_columns + sum(chunk.num_values for chunk in chunks)))
     texts = sorted({chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"})
     file = pyarrow.parquet.ParquetFile(BytesIO(data), read_dictionary=texts)

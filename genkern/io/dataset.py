@@ -100,6 +100,14 @@ class Dataset(Described):
         return self.meta.get("split")
 
     @property
+    def channel_names(self) -> list[str] | None:
+        """The names of the channels of series, where the file has them."""
+        columns = self.meta.get("columns", {})
+        names = columns.get("channels") if isinstance(columns, dict) and self.kind == "series" else None
+        width = np.shape(self.X[0])[1:] or (1,) if self.X else ()
+        return [str(name) for name in names] if isinstance(names, list) and (len(names),) == width else None
+
+    @property
     def classes(self) -> NDArray[Any]:
         """The distinct labels, sorted."""
         if self.y is None:

@@ -23,6 +23,7 @@ from genkern.progress import reach
 BLOCK = 1 << 20
 FREE = 1 << 24  # bytes that every file may expand to
 EXPANSION = 100.0  # how many times its size a file may expand to, beyond these
+LINE = 64  # bytes that a line of compressed text counts beside its own: of many short ones, objects take the memory
 ZSTD_BLOCK = 1 << 11  # bytes decoded in one call, which become 64 MB at most: four bytes are a block of 128 kB at most
 BINARY = 0.25  # share of NUL characters from which a block is no text
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -53,7 +54,7 @@ class Source:
     encoding : str, optional
         Of text; by default UTF-8, or what a byte order mark says.
     max_expansion : float, optional
-        How many times its size it may expand to, beyond 16 MB.
+        How many times its size it may expand to, beyond 16 MB; each line of text counts 64 bytes more.
     """
 
     def __init__(
@@ -189,7 +190,7 @@ class Source:
     def _text(self) -> Iterator[str]:
         """Yield decoded text with plain ends of lines."""
         decode: Callable[..., str] | None = None
-        newlines, seen = io.IncrementalNewlineDecoder(None, translate=True), 0
+        newlines, seen, size = io.IncrementalNewlineDecoder(None, translate=True), 0, 0
         for block in self.blocks():
             if decode is None:
                 decode, block = self._decoder(block)
@@ -207,7 +208,9 @@ class Source:
                     remedy = "Name the format by format=, or the encoding, e.g. encoding='utf-16'."
                     raise self.error(line, "text", "NUL characters, as in binary data", remedy)
                 self.notes.add("NUL characters, kept", text.count("\x00"), f"{self.name}, line {line}")
-            seen += text.count("\n")
+            seen, size = seen + text.count("\n"), size + len(text)
+            if self.compression != "none":
+                self.allow(size + LINE * seen)
             yield text
         if decode is None:
             return

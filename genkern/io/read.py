@@ -110,7 +110,7 @@ def read(
         Of text; by default what the first line and a byte order mark show, or else UTF-8.
     max_expansion : float, optional
         How many times its size a compressed file, and the objects made of any file, may take in memory, beyond 16 MB:
-        100 where nothing is given.
+        100 where nothing is given. A line of compressed text counts its length and 64 bytes.
         Small files that expand to many GB are mostly made to do harm.
 
     Returns
@@ -283,7 +283,18 @@ def _alike(parts: list[Dataset]) -> list[Dataset]:
 
 
 def _parts(item: Any, options: Options, notes: Notes, batch: int | None) -> Iterator[Dataset]:
-    """Return the objects of one file, or of one table in memory, in pieces; all at once if batch is None."""
+    """Yield the objects of one file, or of one table in memory, in pieces; all at once if batch is None."""
+    nothing = True
+    for part in _read_parts(item, options, notes, batch):
+        nothing = False
+        yield part
+    if nothing:
+        name = str(item) if is_path(item) else type(item).__name__
+        raise ReadError(name, None, "at least one object", "empty records alone", "Look at how it was made.")
+
+
+def _read_parts(item: Any, options: Options, notes: Notes, batch: int | None) -> Iterator[Dataset]:
+    """Return the pieces of one file or table by its format."""
     if not is_path(item):
         return _memory_parts(item, options, notes, batch)
     if options.format is not None:

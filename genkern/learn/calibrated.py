@@ -22,9 +22,9 @@ from sklearn.utils.metaestimators import _safe_split
 from genkern.learn.calibration import Calibrated, Calibrator
 from genkern.learn.kernel_classifier import Ints, decide
 from genkern.learn.weights import REQUESTED, check_weights
-from genkern.preprocess.folds import make_folds, members
+from genkern.preprocess.folds import make_folds, members, parts_of_folds
 from genkern.progress import each
-from genkern.validation import Floats, parts_of_folds
+from genkern.validation import Floats
 
 FOLDS = 5
 _fits: ContextVar[Iterator[Any] | None] = ContextVar("_fits", default=None)  # those of a search that are to come

@@ -13,7 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from genkern.learn.ranking import equal_error_rate
-from genkern.validation import Floats, parts_of_folds
+from genkern.preprocess.folds import parts_of_folds
+from genkern.validation import Floats
 
 
 class EqualErrorClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):

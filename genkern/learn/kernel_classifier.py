@@ -15,6 +15,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from genkern.kernels.base import Kernel
 from genkern.kernels.vectors import Linear, combine_rows
+from genkern.learn.products import times
 from genkern.validation import Floats, check_sizes, remember_width
 
 Ints = NDArray[np.int64]
@@ -45,7 +46,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
         if hasattr(self, "coef_"):
-            sums = Linear()(X, self.coef_) if sparse.issparse(self.coef_) else X @ self.coef_.T
+            sums = Linear()(X, self.coef_) if sparse.issparse(self.coef_) else times(X, self.coef_.T)
             values: Floats = sums + self.intercept_
         else:
             values = self._compare(X) @ self.dual_coef_.T + self.intercept_
@@ -96,6 +97,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"{who} needs objects of at least 2 classes. Got one class only: {came}.")
         return X, codes
 
+    @np.errstate(invalid="ignore")  # infinities of both signs, which scikit-learn sums before it refuses them
     def _check_input(self, X: Any, reset: bool) -> Any:
         """Return a checked matrix; other representations are returned unchanged."""
         kernel = self.kernel
@@ -109,7 +111,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
                 f"lists of objects such as RBF(). Got {kernel!r} instead."
             )
         formats = "csr" if self._takes_sparse() else False
-        table = validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse=formats)
+        kinds = np.float64 if getattr(self, "exact", None) is None else [np.float64, np.float32]
+        table = validate_data(self, X, reset=reset, dtype=kinds, accept_sparse=formats)
         return check_sizes(table, type(self).__name__) if self._named("linear") else table
 
     def _takes_sparse(self) -> bool:

@@ -11,12 +11,14 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 
 from genkern.learn.calibration import Calibrated, Calibrator
 from genkern.learn.kernel_classifier import Ints, KernelClassifier, decide, dense, targets
+from genkern.learn.ridge_large import Path, biases, held_out, tried
 from genkern.learn.ridge_path import coefficients, feature_spectrum, gram_spectrum, left_out
 from genkern.learn.weights import REQUESTED, check_weights
-from genkern.validation import Floats, check_array, check_option
+from genkern.validation import Floats, check_array, check_int, check_option
 
 ALPHAS = (1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 CRITERIA = ("error", "squared")
+SOLVERS = ("eigenvalues", "conjugate gradients")
 UNSEEN = 1e-16  # of the largest weight: below rounding in a fit, but enough to tell what is decided about an object
 
 
@@ -46,6 +48,10 @@ class KernelRidgeClassifierCV(Calibrated, KernelClassifier):
     class_weight : None, "balanced" or dict of label to weight, default=None
         Weights of the classes, which multiply those of their objects: "balanced" gives all classes the same weight
         together. An object of weight two counts as two objects, which are left out together.
+    exact : int, optional
+        Of more objects than these, features in X (not "precomputed") are used by themselves, with the linear kernel
+        whatever ``kernel`` is, and not by a matrix of n² kernel values: coefficients come from conjugate gradients, and
+        the penalty is chosen by one object in five, or whole groups, held out. By default never.
 
     Attributes
     ----------
@@ -59,6 +65,10 @@ class KernelRidgeClassifierCV(Calibrated, KernelClassifier):
         Mean squared difference of their decision values from ±1.
     cv_decision_ : ndarray of shape (n,) or (n, n_classes)
         Decision values of the objects when left out, at the chosen penalty, for the choice of a threshold.
+    cv_index_ : ndarray of shape (n,)
+        The objects that these values are of: all, but above ``exact`` those held out.
+    solver_ : {"eigenvalues", "conjugate gradients"}
+        How the penalty and the coefficients were found: the latter above ``exact``.
     calibrator_ : Calibrator
         What makes probabilities of decision values, fitted to ``cv_decision_`` with the weights of the objects.
     dual_coef_ : ndarray of shape (1 or n_classes, n)
@@ -97,12 +107,14 @@ class KernelRidgeClassifierCV(Calibrated, KernelClassifier):
         bias: str | None = "free",
         criterion: str = "error",
         class_weight: Any = None,
+        exact: int | None = None,
     ):
         self.alphas = alphas
         self.kernel = kernel
         self.bias = bias
         self.criterion = criterion
         self.class_weight = class_weight
+        self.exact = exact
 
     def fit(
         self, X: Any, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -135,6 +147,10 @@ class KernelRidgeClassifierCV(Calibrated, KernelClassifier):
         weights = check_weights(self.class_weight, self.classes_[codes], sample_weight, who)
         Y = targets(codes, len(self.classes_))
         linear, free = self._named("linear"), self.bias == "free"
+        if self._is_large(X):
+            return self._fit_large(X, Y, codes, weights, alphas, members)
+        if getattr(X, "dtype", None) == np.float32:
+            X = X.astype(np.float64)
         thin = linear and X.shape[1] < len(Y) - 1
         featured = thin or (linear and not sparse.issparse(X))  # then K is not needed beside its eigenvectors
         roots = np.sqrt(np.maximum(weights, UNSEEN * weights.max()))
@@ -147,16 +163,50 @@ class KernelRidgeClassifierCV(Calibrated, KernelClassifier):
         self.cv_squared_ = np.average(((decisions - Y) ** 2).mean(axis=2), axis=1, weights=weights)
         decisions = decisions[:, :, 0] if Y.shape[1] == 1 else decisions
         self.cv_errors_ = np.array([np.average(decide(values) != codes, weights=weights) for values in decisions])
-        first = self.cv_errors_ if self.criterion == "error" else self.cv_squared_
-        best = int(np.lexsort((self.cv_squared_, first))[0])
-        self.alpha_ = float(alphas[best])
-        self.cv_decision_ = decisions[best]
-        self.calibrator_ = Calibrator().fit(self.cv_decision_, codes, weights)
+        self._conclude(alphas, decisions, np.arange(len(Y)), codes, weights)
+        self.solver_ = SOLVERS[0]
         dual = coefficients(spectrum, Y, self.alpha_)
         self._keep(X, dual.T)
         fitted = X @ self.coef_.T if featured else K @ dual
         self.intercept_ = free * np.average(Y - fitted, axis=0, weights=weights)
         return self
+
+    def _conclude(self, alphas: Floats, decisions: Floats, held: Ints, codes: Ints, weights: Floats) -> None:
+        """Choose the penalty, and fit the calibration, by decisions about objects that were left out."""
+        first = self.cv_errors_ if self.criterion == "error" else self.cv_squared_
+        best = int(np.lexsort((self.cv_squared_, first))[0])
+        self.alpha_ = float(alphas[best])
+        self.cv_decision_, self.cv_index_ = decisions[best], held
+        self.calibrator_ = Calibrator().fit(self.cv_decision_, codes[held], weights[held])
+
+    def _fit_large(
+        self, X: Any, Y: Floats, codes: Ints, weights: Floats, alphas: Floats, members: list[Ints] | None
+    ) -> Self:
+        """Choose the penalty by objects held out, and find the coefficients, by conjugate gradients."""
+        free, held = self.bias == "free", held_out(codes, members)
+        self.cv_squared_, self.cv_errors_ = np.full((2, len(alphas)), np.inf)
+        decisions = np.zeros((len(alphas), *np.shape(Y[held])))
+        shares = weights[held]
+        for i, values in tried(X, Y, weights, alphas, held, free):
+            decisions[i] = values
+            self.cv_squared_[i] = np.average(((values - Y[held]) ** 2).mean(axis=1), weights=shares)
+            decided = decide(values[:, 0] if Y.shape[1] == 1 else values)
+            self.cv_errors_[i] = np.average(decided != codes[held], weights=shares)
+        self._conclude(alphas, decisions[:, :, 0] if Y.shape[1] == 1 else decisions, held, codes, weights)
+        path = Path(X, Y, np.sqrt(weights), free)
+        for alpha in np.unique(alphas[alphas >= self.alpha_])[::-1]:
+            coefficients = path.solve(float(alpha))
+        for name in ("dual_coef_", "X_fit_"):
+            self.__dict__.pop(name, None)
+        self.coef_, self.intercept_ = coefficients.T, biases(X, coefficients, Y, weights, free)
+        self.solver_ = SOLVERS[1]
+        return self
+
+    def _is_large(self, X: Any) -> bool:
+        """Return whether there are too many objects for kernel values between all of them."""
+        if self.exact is None or self._named("precomputed"):
+            return False
+        return X.shape[0] > check_int(self.exact, "exact", "KernelRidgeClassifierCV", 1)
 
     def _check_alphas(self) -> Floats:
         """Return the penalties (n_alphas,)."""

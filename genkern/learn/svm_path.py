@@ -13,9 +13,9 @@ from sklearn.utils import _safe_indexing
 from genkern.learn.calibration import Calibrated, Calibrator
 from genkern.learn.kernel_classifier import Ints, KernelClassifier, decide, targets
 from genkern.learn.weights import REQUESTED, check_weights
-from genkern.preprocess.folds import make_folds
+from genkern.preprocess.folds import make_folds, parts_of_folds
 from genkern.progress import divided
-from genkern.validation import Floats, check_array, check_number, parts_of_folds
+from genkern.validation import Floats, check_array, check_number
 
 CS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
@@ -134,9 +134,10 @@ class KernelSVMClassifierCV(Calibrated, KernelClassifier):
             raise ValueError(f"The 'Cs' parameter of {who} must hold positive numbers. Got {self.Cs!r}.")
         tol = check_number(self.tol, "tol", who, exclusive=True)
         X, codes = self._check_training(X, y)
-        weights = check_weights(self.class_weight, self.classes_[codes], sample_weight, who)
+        labels = self.classes_[codes]
+        weights = check_weights(self.class_weight, labels, sample_weight, who)
         K, Y = self._within(X), targets(codes, len(self.classes_))
-        parts = parts_of_folds(make_folds(self.cv, codes, groups, who), codes, groups, who)
+        parts = parts_of_folds(make_folds(self.cv, labels, groups, who), labels, groups, who)
         tested = np.concatenate([test for _, test in parts])
         held = divided(_decide_held_out, len(Cs) * len(parts))
         held_out = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
@@ -175,7 +176,20 @@ def _fit(K: Floats, Y: Floats, weights: Floats, C: float, tol: float) -> tuple[F
     dual, bias = np.zeros(Y.T.shape), Y[0].copy()
     for c, signs in enumerate(Y.T):
         if (signs != signs[0]).any():
-            machine = SVC(C=C, kernel="precomputed", tol=tol).fit(K, signs, weights)
+            machine = _machine(K, signs, weights, C, tol)
             dual[c, machine.support_] = machine.dual_coef_[0]
             bias[c] = machine.intercept_[0]
     return dual, bias
+
+
+def _machine(K: Floats, signs: Floats, weights: Floats, C: float, tol: float) -> SVC:
+    """Return a machine of two classes; one whose coefficients overflow is refused."""
+    try:
+        return SVC(C=C, kernel="precomputed", tol=tol).fit(K, signs, weights)
+    except ValueError as error:
+        if "not finite" not in str(error):
+            raise
+        raise ValueError(
+            f"KernelSVMClassifierCV: with C={C:g} and kernel values up to {np.abs(K).max():g}, coefficients are not "
+            "finite. Divide the kernel by its largest value, standardize the features, or take smaller 'Cs'."
+        ) from None

@@ -17,27 +17,32 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import softmax
 
+from genkern.core.arrays.turns import put_turned
 from genkern.models.information import LeanInformation
 from genkern.validation import Floats
 
-CHUNK = 1 << 15  # derivatives that are turned at a time
 
+def gradient(raw: Floats, theta: Floats, coordinates: str) -> Floats:
+    """Return derivatives (G, ..., m) in the named coordinates from raw ones by the rows theta.
 
-def gradient(raw: Floats, theta: Floats, coordinates: str, out: Floats | None = None) -> Floats:
-    """Return derivatives (G, ..., m) of rows (..., m) in the named coordinates from raw ones, in ``out`` if given."""
-    if coordinates == "raw" and out is None:
+    Theta is (..., m), those of one model, or (G, ..., m), those of each object.
+    """
+    if coordinates == "raw":
         return raw
-    turned = np.empty(raw.shape) if out is None else out
-    scale = jacobian(theta, coordinates)
-    step = max(1, CHUNK // theta.size if theta.ndim < raw.ndim else len(raw))  # else each object has rows of its own
-    for low in range(0, len(raw), step):  # a chunk of numbers stays in the cache
-        rows, to = raw[low : low + step], turned[low : low + step]
-        if coordinates == "raw":
-            to[:] = rows
-        else:
-            np.subtract(rows, np.einsum("...j,...j->...", rows, theta)[..., None], out=to)
-            to *= scale
-    return turned
+    if theta.ndim == raw.ndim:
+        rows: Floats = raw - np.einsum("...j,...j->...", raw, theta)[..., None]
+        return rows * jacobian(theta, coordinates)
+    out = np.empty((len(raw), theta.size))
+    put_gradient(raw, theta, coordinates, out, 0)
+    return out.reshape(raw.shape)
+
+
+def put_gradient(raw: Floats, theta: Floats, coordinates: str, out: Floats, first: int) -> None:
+    """Put the derivatives by the rows of one model into out (G, p), from column ``first`` on."""
+    if coordinates == "raw":
+        out[:, first : first + theta.size] = raw.reshape(len(raw), -1)
+    else:
+        put_turned(raw, theta, jacobian(theta, coordinates), out, first)
 
 
 def jacobian(theta: Floats, coordinates: str) -> Floats:

@@ -100,7 +100,7 @@ def report(study: Study) -> Report:
         for n in sizes
     }
     figures = {
-        "Errors of 30 repetitions, as in the paper's figure 1": box_figure(errors),
+        f"Errors of {repeats} repetitions, as in the paper's figure 1": box_figure(errors),
         "Errors of both kernels in each repetition, as in the paper's figure 2": versus_figure(pairs),
     }
     title = "Mixtures of Gaussians: Fisher and TOP kernels"

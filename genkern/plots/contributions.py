@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,8 @@ from genkern.plots.strips import side
 from genkern.plots.style import AGAINST, FOR, GREY
 from genkern.plots.svg import Scale, axes, element, extent, number, shortened, text
 from genkern.validation import Floats, check_int
+
+CUT, LINE = 26, 30  # characters of a name, and of each of two lines of one of several words
 
 
 class ContributionsDisplay(Display):
@@ -73,9 +76,11 @@ class ContributionsDisplay(Display):
         reach = float(np.abs(values).max(initial=0.0)) or 1.0
         for row, (name, value) in enumerate(zip(names, values)):
             where = "right" if value >= 0 else "left"
-            short = name if len(name) <= 26 else f"{name[:8]}…{name[-17:]}"
-            place = {"ha": where, "va": "center", "fontsize": 8, "parse_math": False}
-            ax.text(-0.03 * reach * np.copysign(1.0, value), row, short, **place)
+            shown = name if len(name) <= CUT else f"{name[:8]}…{name[-17:]}"
+            if len(name) > CUT and " " in name:
+                shown = textwrap.fill(name, LINE, max_lines=2, placeholder=" …")
+            place = {"ha": where, "va": "center", "fontsize": 7 if "\n" in shown else 8, "parse_math": False}
+            ax.text(-0.03 * reach * np.copysign(1.0, value), row, shown, linespacing=0.95, **place)
         ax.set_xlim(-1.15 * reach, 1.15 * reach)
         ax.axvline(0.0, color=GREY, linewidth=0.8)
         ax.set_yticks([])

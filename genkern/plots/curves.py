@@ -11,7 +11,19 @@ from numpy.typing import ArrayLike, NDArray
 from genkern.data.objects import pack_series
 from genkern.plots.display import Display, check_labels, classes_of
 from genkern.plots.style import COLOURS
-from genkern.plots.svg import Scale, axes, band, colour_class, curve, element, line_legend, path, room_for, text
+from genkern.plots.svg import (
+    Scale,
+    axes,
+    band,
+    colour_class,
+    curve,
+    element,
+    line_legend,
+    path,
+    room_for,
+    shortened,
+    text,
+)
 from genkern.validation import Floats
 
 CHANNELS = 6  # that are shown
@@ -33,6 +45,8 @@ class MeanCurveDisplay(Display):
         The number of channels in all, of which the first 6 are shown.
     unit : str
         "relative time" or "state".
+    names : list of str, optional
+        Names of the channels; the default is their numbers.
 
     Examples
     --------
@@ -43,14 +57,21 @@ class MeanCurveDisplay(Display):
     """
 
     def __init__(
-        self, at: Floats, means: Floats, deviations: Floats, classes: list[Any], channels: int, unit: str
+        self,
+        at: Floats,
+        means: Floats,
+        deviations: Floats,
+        classes: list[Any],
+        channels: int,
+        unit: str,
+        names: list[str] | None = None,
     ) -> None:
         self.at, self.means, self.deviations = at, means, deviations
-        self.classes, self.channels, self.unit = classes, channels, unit
+        self.classes, self.channels, self.unit, self.names = classes, channels, unit, names
         self.title = "Mean curves" if unit != "state" else "Means of the states"
 
     @classmethod
-    def from_objects(cls, X: Any, y: ArrayLike | None = None) -> Self:
+    def from_objects(cls, X: Any, y: ArrayLike | None = None, channels: Any = None) -> Self:
         """Average series over relative time, each interpolated between its observed values.
 
         Parameters
@@ -59,6 +80,8 @@ class MeanCurveDisplay(Display):
             Arrays (T,) or (T, d), with NaN where missing.
         y : array-like of shape (n,), optional
             Classes.
+        channels : sequence of str, optional
+            Names of the channels; the default is their numbers.
         """
         packed = pack_series(X, cls.__name__, layout="time-first")
         classes, index = classes_of(check_labels(y, packed.n_objects, "y", cls.__name__), packed.n_objects)
@@ -71,7 +94,11 @@ class MeanCurveDisplay(Display):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # where nothing is observed the mean is NaN
             means, spread = (np.stack([f(g, axis=0) for g in groups]) for f in (np.nanmean, np.nanstd))
-        return cls(at, means, spread, classes, packed.values.shape[1], "relative time")
+        width = packed.values.shape[1]
+        if channels is not None and len(channels) != width:
+            raise ValueError(f"{cls.__name__}: 'channels' must name {width} channels. Got {len(channels)} names.")
+        names = None if channels is None else [str(name) for name in channels]
+        return cls(at, means, spread, classes, width, "relative time", names)
 
     @classmethod
     def from_model(cls, model: Any) -> Self:
@@ -104,6 +131,12 @@ class MeanCurveDisplay(Display):
         )
         return f"Mean and one standard deviation{of} by {self.unit}, {some}."
 
+    def _name(self, channel: int) -> str:
+        """Return what the axis of a channel is called."""
+        if self.names is not None:
+            return self.names[channel]
+        return f"channel {channel}" if self.means.shape[1] > 1 else "value"
+
     def _figure_size(self) -> tuple[float, float]:
         return 7.0, 0.8 + 1.5 * self.means.shape[1]
 
@@ -119,7 +152,7 @@ class MeanCurveDisplay(Display):
                 name = str(self.classes[i]) if self.classes else None
                 inset.plot(self.at, mean, label=name, marker="o" if self.unit == "state" else "", ms=3, **look, **style)
                 inset.fill_between(self.at, mean - spread, mean + spread, alpha=0.15, linewidth=0, **look)
-            inset.set_ylabel(f"channel {c}" if shown > 1 else "value", fontsize=8)
+            inset.set_ylabel(self._name(c), fontsize=8)
             inset.tick_params(labelsize=7, labelbottom=c == shown - 1)
             inset.spines[["top", "right"]].set_visible(False)
             if c == 0 and self.classes:
@@ -134,7 +167,7 @@ class MeanCurveDisplay(Display):
         for c in range(shown):
             mean, spread = self.means[:, c], self.deviations[:, c]
             ys = Scale.covering([mean - spread, mean + spread], y + height, y + 6)
-            label = f"channel {c}" if shown > 1 else "value"
+            label = shortened(self._name(c), height)
             xs = Scale.covering(self.at, room_for(ys, label), width - 10, 0.03 if self.unit == "state" else 0.0)
             ticks = [(s, f"{s:g}") for s in self.at[:: max(1, len(self.at) // 15)]] if self.unit == "state" else None
             parts += axes(xs, ys, self.unit if c == shown - 1 else "", label, ticks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Self
 
 import numpy as np
@@ -13,14 +14,15 @@ from genkern.validation import Floats
 
 PER_LINE = 60  # positions in a line
 HEIGHT = 90.0
+LETTER = re.compile(r"(?:^|[.:_])match\[(\d+),(.+)\]$")
 LEAST = 0.012  # of the height of a line: lower letters are left out
 
 
 class LogoDisplay(Display):
     r"""A stack of letters for each state or position.
 
-    The height of a stack is the information against a uniform background, :math:`\log_2 K + \sum_a p_a \log_2 p_a`
-    bits for K symbols; each letter has its share :math:`p_a` of it, the most frequent on top.
+    The height of a stack is the information against a background q, uniform unless given, :math:`\sum_a p_a \log_2
+    (p_a / q_a)` bits; each letter has its share :math:`p_a` of it, the most frequent on top.
 
     Parameters
     ----------
@@ -29,7 +31,11 @@ class LogoDisplay(Display):
     symbols : list of length K
         The symbols.
     unit : str
-        "state" or "position".
+        "state", "position" or "column".
+    null : ndarray of shape (K,), optional
+        The background; the default is uniform.
+    weights : ndarray of shape (L,), optional
+        Heights of the stacks instead of their information: contributions to a decision.
 
     References
     ----------
@@ -43,9 +49,13 @@ class LogoDisplay(Display):
     array([0., 1.])
     """
 
-    def __init__(self, probs: Floats, symbols: list[Any], unit: str) -> None:
+    def __init__(
+        self, probs: Floats, symbols: list[Any], unit: str, null: Floats | None = None, weights: Floats | None = None
+    ) -> None:
         self.probs, self.symbols, self.unit = probs, symbols, unit
-        self.title = f"Logo of the {unit}s"
+        self.null = np.full(len(symbols), 1.0 / len(symbols)) if null is None else null
+        self.weights = weights
+        self.title = f"Logo of the {unit}s" if weights is None else f"What speaks for the class, by {unit}s"
 
     @classmethod
     def from_model(cls, model: Any) -> Self:
@@ -55,10 +65,13 @@ class LogoDisplay(Display):
         ----------
         model : Model
             With hidden states that emit symbols, such as an ``HMM``, or of aligned windows: a ``SiteModel`` or a
-            ``PositionalChain``, of which the marginals of positions are shown.
+            ``PositionalChain``, of which the marginals of positions are shown; or a ``ProfileHMM``: its columns,
+            numbered from 0, against its background.
         """
         if getattr(model, "shape", None) != ():
             raise TypeError(f"{cls.__name__}: expected one model. Got {type(model).__name__}; of a stack, take one.")
+        if hasattr(model, "n_columns"):
+            return cls(model.match, list(model.alphabet.symbols), "column", model.null)
         emissions = model.state_emissions
         law = None if emissions is None else emissions.as_categorical()
         if law is not None:
@@ -71,11 +84,42 @@ class LogoDisplay(Display):
             )
         return cls(table, list(model.alphabet.symbols), "position")
 
+    @classmethod
+    def from_explanation(cls, e: Any) -> Self:
+        """Take the letters in the columns of a family that speak for a class, with their contributions.
+
+        Parameters
+        ----------
+        e : Explanation
+            What ``explain`` returned of a pipeline on Fisher scores or tangents of a ``ProfileHMM``. Contributions of a
+            letter in a column are summed over class models; those against the class are left out.
+        """
+        found: dict[tuple[int, str], float] = {}
+        for name, value in zip(e.names, e.contributions.tolist()):
+            match = LETTER.search(str(name))
+            if match is not None:
+                key = int(match[1]) - 1, match[2]
+                found[key] = found.get(key, 0.0) + value
+        if not found:
+            raise ValueError(
+                f"{cls.__name__}: expected features of columns of a family, such as those of FisherScore(ProfileHMM). "
+                f"Got {len(e.names)} features without such."
+            )
+        symbols = list(dict.fromkeys(symbol for _, symbol in found))
+        heights = np.zeros((1 + max(column for column, _ in found), len(symbols)))
+        for (column, symbol), value in found.items():
+            heights[column, symbols.index(symbol)] = max(value, 0.0)
+        weights = heights.sum(axis=1)
+        shares = np.divide(heights, weights[:, None], out=np.zeros_like(heights), where=weights[:, None] > 0)
+        return cls(shares, list(symbols), "column", weights=weights)
+
     @property
     def information(self) -> Floats:
-        """The information (L,) of each state or position in bits."""
-        safe = np.where(self.probs > 0, self.probs, 1.0)
-        bits: Floats = np.log2(len(self.symbols)) + (self.probs * np.log2(safe)).sum(axis=1)
+        """The heights (L,) of the stacks: the information of each state or position in bits, or weights."""
+        if self.weights is not None:
+            return self.weights
+        safe = np.where(self.probs > 0, self.probs / np.maximum(self.null, 1e-300), 1.0)
+        bits: Floats = (self.probs * np.log2(safe)).sum(axis=1)
         return np.maximum(bits, 0.0) + 0.0  # rounding may leave a uniform one below zero
 
     @property
@@ -88,6 +132,11 @@ class LogoDisplay(Display):
         """What the picture shows."""
         most = int(self.information.argmax())
         best = self.symbols[int(self.probs[most].argmax())]
+        if self.weights is not None:
+            return (
+                f"{len(self.probs)} {self.unit}s over {len(self.symbols)} symbols; most for the class, "
+                f"{self.weights[most]:.3g}, is in {self.unit} {most}, mostly {best}."
+            )
         return (
             f"{len(self.probs)} {self.unit}s over {len(self.symbols)} symbols; most information, "
             f"{self.information[most]:.2f} bits, is in {self.unit} {most}, mostly {best}."
@@ -108,12 +157,20 @@ class LogoDisplay(Display):
     @property
     def top(self) -> float:
         """The end of the scale in bits: all that a symbol can tell, or less if no stack is higher than half of it."""
-        whole = float(np.log2(max(len(self.symbols), 2)))
         most = float(self.information.max())
+        if self.weights is not None:
+            return 1.1 * most if most > 0 else 1.0
+        whole = float(np.log2(max(len(self.symbols), 2)))
+        if most > whole:  # against a background of rare letters
+            return 1.05 * most
         return whole if most > whole / 2 or most < 1e-9 else 1.1 * most
 
     def _figure_size(self) -> tuple[float, float]:
         return max(3.0, min(12.0, 0.3 * min(len(self.probs), PER_LINE) + 1)), 0.6 + 1.5 * self._lines
+
+    @property
+    def _measure(self) -> str:
+        return "bits" if self.weights is None else "contribution"
 
     @property
     def _lines(self) -> int:
@@ -145,7 +202,7 @@ class LogoDisplay(Display):
             ax.set_yticks(starts, labels=[str(PER_LINE * line) for line in range(self._lines)])
             ax.set_ylabel(f"first {self.unit}")
         else:
-            ax.set_ylabel("bits")
+            ax.set_ylabel(self._measure)
         ax.set_xlabel(self.unit)
         ax.set_title(self.title)
         ax.spines[["top", "right"]].set_visible(False)
@@ -162,7 +219,7 @@ class LogoDisplay(Display):
             xs = Scale(0.0, float(count), left, left + count * cell)
             step = max(1, int(np.ceil(26 / cell)))
             ticks = [(t + 0.5, str(first + t)) for t in range(0, count, step)]
-            parts += axes(xs, ys, "", "bits", ticks, ys.ticks(3))
+            parts += axes(xs, ys, "", self._measure, ticks, ys.ticks(3))
         for place, k, bottom, height in self.letters():
             line, column = divmod(place, PER_LINE)
             base = 6 + line * (HEIGHT + 30) + HEIGHT

@@ -34,6 +34,7 @@ CLASSES = 12  # that are shown
 CELL = 9.0  # width of a letter
 LONGEST = 300  # points of a line or of a set of points
 BANDS = 40  # of lengths
+LONGER = 20  # times the median: where objects are, lengths have a logarithmic axis
 
 
 class SamplesDisplay(Display):
@@ -347,6 +348,8 @@ class LengthsDisplay(Display):
         lengths = np.array([len(clean_words(obj)) if what == "documents" else len(obj) for obj in listed], np.int64)
         step = max(1, -(-int(lengths.max() - lengths.min() + 1) // BANDS))
         edges = np.arange(lengths.min(), lengths.max() + step + 1, step) - 0.5
+        if lengths.min() > 0 and lengths.max() > LONGER * np.median(lengths):
+            edges = np.unique(np.rint(np.geomspace(lengths.min(), lengths.max() + 1, BANDS + 1))) - 0.5
         counts = np.stack([np.histogram(lengths[index == i], edges)[0] for i in range(max(1, len(classes)))])
         unit = {"documents": "words", "series": "positions", "points": "points"}.get(what, "symbols")
         return cls(lengths, edges, counts.astype(np.int64), classes, unit)
@@ -357,7 +360,13 @@ class LengthsDisplay(Display):
         low, middle, high = self.lengths.min(), np.median(self.lengths), self.lengths.max()
         return f"{len(self.lengths)} objects of {low} to {high} {self.unit}, half of them at most {middle:g}."
 
+    @property
+    def logarithmic(self) -> bool:
+        """Whether bins grow with the lengths, as where a few objects are much longer than the others."""
+        return bool(np.ptp(np.diff(self.edges)))
+
     def _draw(self, ax: Any) -> None:
+        ax.set_xscale("log" if self.logarithmic else "linear")
         for i, row in enumerate(self.counts):
             look = {"color": COLOURS[i % len(COLOURS)], "linestyle": ("-", "--", ":", "-.")[i // len(COLOURS) % 4]}
             ax.stairs(row, self.edges, label=str(self.classes[i]) if self.classes else None, linewidth=1.5, **look)
@@ -371,9 +380,11 @@ class LengthsDisplay(Display):
     def _body(self, width: float) -> tuple[list[str], float]:
         parts, used = line_legend([str(label) for label in self.classes], 4, 0, width - 8)
         ys = Scale(0.0, 1.05 * float(self.counts.max()), used + 190, used + 8)
-        xs = Scale.covering(self.edges, room_for(ys, "objects"), width - 8, 0.02)
-        parts += axes(xs, ys, self.unit, "objects")
-        edges = np.repeat(xs(self.edges), 2)
+        places = np.log10(self.edges) if self.logarithmic else self.edges
+        xs = Scale.covering(places, room_for(ys, "objects"), width - 8, 0.02)
+        tens = [(k, f"{10**k:,}") for k in range(12) if xs.low <= k <= xs.high]
+        parts += axes(xs, ys, self.unit, "objects", tens if self.logarithmic else None)
+        edges = np.repeat(xs(places), 2)
         for i, row in enumerate(self.counts):
             steps = ys(np.concatenate([[0], np.repeat(row, 2), [0]]))
             name = str(self.classes[i]) if self.classes else None

@@ -27,9 +27,9 @@ from genkern.data.objects import (
 from genkern.data.transformer import Transformer, effort
 from genkern.features.class_models import check_labels
 from genkern.features.model_log_odds import ModelLogOdds
-from genkern.preprocess.folds import make_folds
+from genkern.preprocess.folds import make_folds, parts_of_folds
 from genkern.progress import each, taken
-from genkern.validation import one_warning_each, parts_of_folds
+from genkern.validation import one_warning_each
 
 Ints = NDArray[np.int64]
 NEW = -1  # the fold of objects that are no training objects
@@ -202,7 +202,8 @@ class CrossFit(Transformer):
         if len(lost):
             raise ValueError(
                 f"CrossFit: there are no objects of class {lost.tolist()[0]!r} outside of fold {fold}, and "
-                f"{np.sum(labels == lost[0])} in all. Take stratified folds, or leave the class out."
+                f"{np.sum(labels == lost[0])} in all. Expected at least 2 that differ, one to learn from and one to "
+                "leave out, in stratified folds: give more objects of it, or leave the class out."
             )
         return clone(embedding).fit(take(X, rows), labels[rows])
 

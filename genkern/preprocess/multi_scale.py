@@ -12,9 +12,9 @@ from sklearn.pipeline import Pipeline
 
 from genkern.data.objects import Packed, handed_on, pack_series
 from genkern.data.transformer import Transformer
-from genkern.features.streaming import one_blas_thread
 from genkern.preprocess.windows import Windows
 from genkern.progress import divided
+from genkern.threads import one_blas_thread
 from genkern.validation import Floats, carried, check_int, made_once, one_warning_each
 
 WIDTHS = (1, 3, 5, 9, 17, 33, 65, 129)
@@ -41,6 +41,8 @@ class MultiScale(Transformer):
         Here the default of ``stride`` is "auto".
     n_jobs : int, optional
         Threads, over kinds of windows.
+    most : int, optional
+        The embedding is fitted to so many series at most, drawn at random; by default to all.
 
     Attributes
     ----------
@@ -73,6 +75,7 @@ class MultiScale(Transformer):
         circular: bool = False,
         stride: int | str = "auto",
         n_jobs: int | None = None,
+        most: int | None = None,
     ):
         self.embedding = embedding
         self.widths = widths
@@ -81,18 +84,25 @@ class MultiScale(Transformer):
         self.circular = circular
         self.stride = stride
         self.n_jobs = n_jobs
+        self.most = most
 
     _work = 30.0
 
     @one_warning_each()
-    def _fit(self, X: Any, y: Any) -> Floats:
+    def _fit(self, X: Any, y: Any) -> Floats | None:
         packed = pack_series(X, "MultiScale")
         parts = self._parts(float(np.median(packed.lengths)))
-        features = self._run(_fit_transform, parts, _as_list(X, packed), y)
+        n, some = packed.n_objects, self.most is not None
+        if some and n > check_int(self.most, "most", "MultiScale", 1):
+            rows = np.sort(np.random.default_rng(0).permutation(n)[: self.most])
+            part, labels = handed_on(packed.take(rows)), None if y is None else np.asarray(y)[rows]
+            features = self._run(_fit_transform, parts, part, labels)
+        else:
+            some, features = False, self._run(_fit_transform, parts, _as_list(X, packed), y)
         ends = np.cumsum([0, *(block.shape[1] for block in features)]).tolist()
         self.blocks_ = {name: slice(*bounds) for name, bounds in zip(parts, pairwise(ends))}
         self.parts_, self.n_channels_ = parts, packed.values.shape[1]
-        return _side_by_side(features)
+        return None if some else _side_by_side(features)
 
     @one_warning_each()
     def _transform(self, X: Any) -> Floats:

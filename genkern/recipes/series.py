@@ -9,6 +9,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from genkern.features.fisher import FisherScore
 from genkern.learn import KernelRidgeClassifierCV
+from genkern.learn.ridge import ALPHAS as RIDGE_ALPHAS
 from genkern.models.families.gaussian_estimator import GaussianEstimator
 from genkern.models.hmm.estimator import HMMEstimator
 from genkern.models.mixture.estimator import MixtureEstimator
@@ -18,9 +19,13 @@ from genkern.preprocess.multi_scale import MultiScale
 from genkern.preprocess.scaling import CentreSeries
 from genkern.preprocess.turns import Turns
 from genkern.recipes.recipe import Recipe
+from genkern.recipes.series_parts import EXTRAS, MANY, OwnUnits, SeriesSum, outlines
 
 STEPS = 20  # of EM
 CENTRED = 0.5  # weight of the kernel of centred series, relative to that of the series themselves
+ALPHAS = (1e-5, 3e-5, 1e-4, 3e-4, *RIDGE_ALPHAS)  # of a sum of unit trace, of many kernels of one each
+MOST = 1000  # series that models are learnt from
+FEW = 200  # the same, for series in their own units
 BLOCKS = ("occupancy", "means", "variances")
 
 
@@ -40,6 +45,10 @@ def series(
     and in their order by a left-right hidden Markov model. Scores of means and variances and expected visits are
     brought to a common scale (``BlockNormalizer``), and the kernels of all versions, widths and models are summed,
     those of centred series at half weight.
+
+    Two further kernels are tried, and used where the error of leave-one-out is lower with them (``LearntSum``): "own",
+    of windows of series that are divided by their own deviation too, under the mixture, unless all series have the same
+    deviation; and "whole", a Gaussian kernel of the values of a series at 24 evenly spaced times, unless it is closed.
 
     Parameters
     ----------
@@ -79,6 +88,18 @@ def series(
     training parts it fell from 2.1 to 1.7 % on gestures and from 3.0 to 2.6 % on vowels. For series that are centred
     already they only scale the kernel.
 
+    What is tried was chosen by leave-one-out on training parts, with 16 components and at most 400 series. In their own
+    units beside the series as they are, currents of appliances, whose deviations run from 0 to 96 (PLAID), err in 12.0
+    instead of 34.0 %; the logarithm of the deviation as a further channel (14.0 %) or as a kernel of its own (12.0 %)
+    added nothing. The kernel of whole series lowered the squared error from 0.194 to 0.141 on ItalyPowerDemand, from
+    0.046 to 0.040 on vowels and from 0.034 to 0.033 on signed words, and raised it on OSULeaf and spoken digits, where
+    it is left out; 64 points, differences, spectra and lengths gave no more. Where fewer than fifty series (or groups)
+    can be left out nothing is chosen, and neither is used.
+
+    Of more than 2000 series the ridge uses features by themselves, without a matrix of kernel values, and chooses its
+    penalty by a fifth that is held out (``solver_`` is then "conjugate gradients"); models are learnt from a thousand
+    series at most, those of series in their own units from 200.
+
     Symbols become series by ``Channels``; for chain codes of contours see ``contours``.
 
     References
@@ -96,9 +117,16 @@ def series(
     """
     scores = _scores(n_components, n_states, circular, random_state, n_jobs)
     centred = Pipeline([("centre", CentreSeries()), ("scores", clone(scores))])
-    both = FeatureUnion([*scores.transformer_list, ("centred", centred)], transformer_weights={"centred": CENTRED**0.5})
-    ridge = KernelRidgeClassifierCV(kernel="linear", class_weight=class_weight)
-    return Recipe([("scores", both), ("ridge", ridge)])
+    parts: list[tuple[str, Any]] = [*scores.transformer_list, ("centred", centred)]
+    ridge = KernelRidgeClassifierCV(ALPHAS, kernel="linear", class_weight=class_weight, exact=MANY)
+    weights = {"centred": CENTRED**0.5}
+    own = clone(dict(scores.transformer_list)["bag"]).set_params(most=FEW)
+    parts.append(("own", Pipeline([("units", OwnUnits()), ("scores", own)])))
+    if not circular:
+        parts.append(("whole", outlines(random_state)))
+    return Recipe(
+        [("scores", SeriesSum(parts, extras=EXTRAS, transformer_weights=weights, large=MANY)), ("ridge", ridge)]
+    )
 
 
 def contours(
@@ -177,4 +205,6 @@ def _scores(n_components: int, n_states: int, circular: bool, random_state: Any,
         (name, BlockNormalizer(FisherScore(model, "diagonal", length_norm="length", blocks=BLOCKS)))
         for name, model in (("bag", bag), ("chain", chain))
     ]
-    return FeatureUnion([(name, MultiScale(scores, circular=circular, n_jobs=n_jobs)) for name, scores in embeddings])
+    return FeatureUnion(
+        [(name, MultiScale(scores, circular=circular, n_jobs=n_jobs, most=MOST)) for name, scores in embeddings]
+    )

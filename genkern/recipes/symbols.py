@@ -14,8 +14,10 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+from genkern.data.objects import Packed, flat_symbols
 from genkern.features.fisher import FisherScore
 from genkern.features.model_log_odds import ModelLogOdds
+from genkern.features.positional import PositionalSpectrum
 from genkern.features.spectrum import Spectrum
 from genkern.kernels import RBF
 from genkern.learn import KernelRidgeClassifierCV
@@ -30,6 +32,7 @@ from genkern.preprocess.multi_scale import MultiScale
 from genkern.preprocess.recode import Recode, reduced_alphabet
 from genkern.preprocess.unit_trace import UnitTrace
 from genkern.preprocess.windows import Windows
+from genkern.recipes.learnt_sum import LARGE, LearntSum
 from genkern.recipes.recipe import Alike, Recipe
 from genkern.recipes.series import BLOCKS, STEPS
 from genkern.validation import Floats, check_bool
@@ -40,6 +43,9 @@ TAPER = np.hanning(13)[1:-1]  # eleven residues, three turns of a helix
 LAGS = range(2, 41, 2)  # between windows of the first width: up to the next helix or strand, or the one after
 ORDERS = range(5)  # of Markov models
 PERIODS = {"dna": 3, "rna": 3}  # of codons
+LEAST = 3  # times the length of words with their gaps that objects must have, as of windows
+SHORT = 32  # symbols: in longer objects, words at the ends are few among many
+EXTRAS = {"ends": ("pairs_ends", "gapped_ends"), "positions": ("positions",)}
 GAMMA = 0.25  # of the Gaussian kernel: squared distances between proteins are two on average
 
 
@@ -47,7 +53,7 @@ def symbols(
     alphabet: Any = None,
     *,
     n_lags: int | str = "auto",
-    n_gaps: int = 4,
+    n_gaps: int | str = "auto",
     groups: Any = "auto",
     table: Any = "auto",
     models: Sequence[Any] | str | None = "auto",
@@ -72,8 +78,16 @@ def symbols(
       objects out of fold (``CrossFit``);
     - of proteins, the logarithm of the length, of the weight of all triples; that of all pairs is then the same too.
 
+    Two further sums are tried, and used where the error of leave-one-out is lower with them (``LearntSum``):
+
+    - of short objects, with a median of 32 symbols at most, pairs and triples in which the two ends are symbols too;
+    - of objects of one length, words of up to five symbols at each position (``PositionalSpectrum``).
+
     The ridge uses the sum, and for proteins a Gaussian kernel of its distances: the product of the Gaussian
-    kernels of all parts, so that words tell more about objects of a similar length.
+    kernels of all parts, so that words tell more about objects of a similar length. Of more than 5000 objects there is
+    no matrix of kernel values: the ridge uses the same features by themselves, by conjugate gradients (then
+    ``solver_`` of the step "ridge" is "conjugate gradients"), its penalty is chosen by a fifth that is held out, and
+    the kernel is linear, for proteins too.
 
     Parameters
     ----------
@@ -81,9 +95,11 @@ def symbols(
         The symbols: "dna", "rna", "protein", an explicit list or their number; the default is those of all objects
         given to ``fit``. The names choose what "auto" means below.
     n_lags : int or "auto", default="auto"
-        Pairs are 1, ..., n_lags positions apart: 30 for proteins, else 15.
-    n_gaps : int, default=4
-        The symbols of a triple are 1, ..., n_gaps positions apart, those of a word of four up to n_gaps - 1.
+        Pairs are 1, ..., n_lags positions apart: 30 for proteins, else 15, as far as words with their gaps are no
+        longer than a third of the median length.
+    n_gaps : int or "auto", default="auto"
+        The symbols of a triple are 1, ..., n_gaps positions apart, those of a word of four up to n_gaps - 1: 4, under
+        the same bound.
     groups : "auto", None, str or sequence of sequences, default="auto"
         The reduced alphabet of words with gaps, as in ``Recode``: "murphy10" for proteins, else none.
     table : "auto", None, str, dict or array-like, default="auto"
@@ -106,8 +122,9 @@ def symbols(
     Returns
     -------
     pipeline : Pipeline
-        Steps "kernels" (a ``FeatureUnion`` with the parts "pairs", "gapped", "windows", "odds" and "length"), "scale",
-        "ridge". With ``set_params(ridge__kernel="linear")`` proteins have coefficients too, and can be explained.
+        Steps "kernels" (a ``LearntSum`` with the parts "pairs", "gapped", "windows", "odds", "length", and those that
+        are tried, "pairs_ends", "gapped_ends", "positions") and "ridge". With ``set_params(ridge__kernel="linear")``
+        proteins have coefficients too, and can be explained.
         Where objects come in groups, penalty and log-odds leave out whole groups: ``fit(X, y, groups=groups)``.
 
     Notes
@@ -119,6 +136,12 @@ def symbols(
     Frequencies do not depend on the length of an object; hence ``length``, where it is informative. Features are dense,
     some thirty thousand for proteins. The ridge chooses its penalty by the squared error of leave-one-out, which is a
     little steadier than the number of errors.
+
+    The bound on lags is that of the widths of windows in ``MultiScale``. On the training part of a set of surnames (18
+    languages, median length 7) leave-one-out errs in 29.3 % with all lags, 27.9 % up to two, and with ends in 27.3 and
+    24.3 %. Among 700 splice junctions and 700 donor sites words by position lowered its squared error from 0.535 to
+    0.194 and from 0.424 to 0.258; within exons and introns, which are cut to one length but not aligned, from 0.499 to
+    0.497 at best, which is less than two standard errors, so that they are left out.
 
     The settings for proteins were chosen by leave-one-out on domains of SCOPe, one of each family and none of those
     on which the errors between classes are measured (``benchmarks/league``). From 15 lags, 16 components, no length and
@@ -153,16 +176,24 @@ def symbols(
     table = ("protein" if protein else None) if _is_auto(table) else table
     models = _chains(alphabet, period, random_state, unknown) if _is_auto(models) else models
     lags: Any = (30 if protein else 15) if _is_auto(n_lags) else n_lags
+    steps: Any = 4 if _is_auto(n_gaps) else n_gaps
+    pairs = [(0, lag) for lag in range(1, lags + 1)]
+    gaps = [*product(range(1, steps + 1), repeat=2), *(product(range(1, steps), repeat=3) if period else ())]
+    gapped = [tuple(accumulate((0, *distances))) for distances in gaps]
     # The Gaussian kernel needs dense features.
     words = partial(_words, sparse=False if protein else "auto", unknown=unknown)
-    parts: list[tuple[str, Any]] = [("pairs", words(alphabet, [(0, lag) for lag in range(1, lags + 1)]))]
-    gaps = [*product(range(1, n_gaps + 1), repeat=2), *(product(range(1, n_gaps), repeat=3) if period else ())]
-    gapped = [tuple(accumulate((0, *steps))) for steps in gaps]
-    if groups is None:
-        parts.append(("gapped", words(alphabet, gapped)))
-    else:
-        reduced = words(reduced_alphabet(groups, alphabet, unknown), gapped)
-        parts.append(("gapped", Pipeline([("recode", Recode(groups, alphabet, unknown)), ("words", reduced)])))
+    parts: list[tuple[str, Any]] = []
+    extras: list[tuple[str, Any]] = []
+    for end in ("", "_ends"):
+        read = partial(words, ends=bool(end))
+        found = extras if end else parts
+        found.append((f"pairs{end}", read(alphabet, pairs, least=LEAST * _is_auto(n_lags))))
+        few = alphabet if groups is None else reduced_alphabet(groups, alphabet, unknown)
+        triples: Any = read(few, gapped, least=LEAST * _is_auto(n_gaps))
+        if groups is not None:
+            triples = Pipeline([("recode", Recode(groups, alphabet, unknown)), ("words", triples)])
+        found.append((f"gapped{end}", triples))
+    extras.append(("positions", PositionalSpectrum("auto", alphabet, unknown, lengths="any")))
     if table is not None:
         parts.append(("windows", _windows(table, alphabet, random_state, n_jobs, unknown)))
     if models:
@@ -171,16 +202,27 @@ def symbols(
         logs = OfObjects(_log_lengths, feature_names_out=_length_name)
         parts.append(("length", Pipeline([("log", logs), ("scale", UnitTrace())])))
     kernel = RBF(GAMMA) if protein else "linear"
-    ridge = KernelRidgeClassifierCV(kernel=kernel, criterion="squared", class_weight=class_weight)
-    alike = {"windows": n_gaps, "length": n_gaps} | ({"pairs": n_gaps / lags**0.5} if protein else {})  # to be squared
+    ridge = KernelRidgeClassifierCV(kernel=kernel, criterion="squared", class_weight=class_weight, exact=LARGE)
+    alike = {"windows": steps, "length": steps} | ({"pairs": steps / lags**0.5} if protein else {})  # to be squared
     weights = {name: alike[name] for name, _ in parts if name in alike}
     return Recipe(
-        [
-            ("kernels", FeatureUnion(parts, transformer_weights=weights)),
-            ("scale", UnitTrace()),
-            ("ridge", ridge),
-        ]
+        [("kernels", SymbolSum([*parts, *extras], extras=EXTRAS, transformer_weights=weights)), ("ridge", ridge)]
     )
+
+
+class SymbolSum(LearntSum):
+    """The sum of the kernels of words and the rest, and of the ends of short objects and places in aligned ones."""
+
+    def offered(self, X: Any) -> set[str]:
+        """Return which further sums are tried: "ends" of short objects, "positions" in objects of one length.
+
+        Parameters
+        ----------
+        X : list of n objects
+        """
+        lengths = X.lengths if isinstance(X, Packed) else np.diff(flat_symbols(X, "symbols").offsets)
+        short, alike = np.median(lengths) <= SHORT, lengths.min() == lengths.max()
+        return {name for name, tried in (("ends", short), ("positions", alike)) if tried}
 
 
 class OfObjects(FunctionTransformer):
@@ -203,24 +245,23 @@ def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def _words(alphabet: Any, offsets: Sequence[tuple[int, ...]], sparse: bool | str, unknown: str | None) -> FeatureUnion:
-    """Return the roots of the frequencies of words, one kernel of unit trace for each way of reading them."""
-    how = {"alphabet": alphabet, "sparse": sparse, "normalize": "frequency", "unknown": unknown}
-    return FeatureUnion(
-        [
-            (
-                "-".join(map(str, reads)),
-                Pipeline(
-                    [
-                        ("words", Spectrum(offsets=reads, **how)),
-                        ("root", PowerMap(0.5)),
-                        ("scale", UnitTrace()),
-                    ]
-                ),
-            )
-            for reads in offsets
-        ]
-    )
+def _words(
+    alphabet: Any,
+    offsets: Sequence[tuple[int, ...]],
+    *,
+    sparse: bool | str,
+    unknown: str | None,
+    ends: bool,
+    least: float,
+) -> FeatureUnion:
+    """Return the roots of the frequencies of words, one kernel of unit trace for each way of reading them.
+
+    Words without gaps count however short objects are.
+    """
+    how = {"alphabet": alphabet, "sparse": sparse, "normalize": "frequency", "unknown": unknown, "ends": ends}
+    spectra = [Spectrum(offsets=o, **how, least=least if o[-1] >= len(o) else 0.0) for o in offsets]
+    steps = [[("words", spectrum), ("root", PowerMap(0.5)), ("scale", UnitTrace())] for spectrum in spectra]
+    return FeatureUnion([("-".join(map(str, o)), Pipeline(each)) for o, each in zip(offsets, steps)])
 
 
 def _windows(table: Any, alphabet: Any, random_state: Any, n_jobs: int | None, unknown: str | None) -> Pipeline:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sklearn.feature_extraction.text import CountVectorizer
@@ -14,7 +14,7 @@ from genkern.data.coding import is_gap
 from genkern.features.log_odds import LogOddsWeights
 from genkern.learn.calibrated import CalibratedSearchCV
 from genkern.recipes.recipe import Recipe
-from genkern.validation import warn
+from genkern.validation import check_bool, warn
 
 CS = (0.3, 1.0, 3.0, 10.0)
 ITERATIONS = 10_000  # of the linear solver: enough to converge without a warning
@@ -91,7 +91,8 @@ def warn_empty(documents: list[Any]) -> None:
 def text(
     *,
     pseudocount: float = 1.0,
-    binary: bool = True,
+    binary: bool | str = "auto",
+    tokenizer: Callable[[str], list[str]] | None = None,
     Cs: Sequence[float] = CS,
     cv: Any = 5,
     random_state: Any = 0,
@@ -104,8 +105,12 @@ def text(
     ----------
     pseudocount : float, default=1.0
         Added to the count of each word in each class, as in ``LogOddsWeights``.
-    binary : bool, default=True
-        Whether a word counts once in a document, however often it occurs.
+    binary : bool or "auto", default="auto"
+        Whether a word counts once in a document, however often it occurs: by default what cross-validation chooses,
+        once where both are as good.
+    tokenizer : callable, optional
+        What makes a list of words of a document, in place of scikit-learn's lower-case words. To be saved, it must be
+        registered (``genkern.saving.register``).
     Cs : sequence of float, default=(0.3, 1, 3, 10)
         Weights of errors in the SVM, of which cross-validation chooses one.
     cv : int or cross-validation generator, default=5
@@ -142,12 +147,16 @@ def text(
     >>> learner.predict(["my advisor is a professor of my choice"])
     array(['student'], dtype='<U7')
     """
+    auto = isinstance(binary, str) and binary == "auto"
+    once = auto or check_bool(binary, "binary", "text, if not 'auto',")
     weighted = Pipeline(
         [
-            ("weights", LogOddsWeights(pseudocount, binary)),
+            ("weights", LogOddsWeights(pseudocount, once)),
             ("norm", Normalizer()),
             ("svm", LinearSVC(random_state=random_state, max_iter=ITERATIONS)),
         ]
     )
-    search = CalibratedSearchCV(weighted, {"svm__C": list(Cs)}, cv=cv, n_jobs=n_jobs, class_weight=class_weight)
-    return Recipe([("counts", WordCounts()), ("search", search)])
+    grid: dict[str, list[Any]] = {"svm__C": list(Cs)} | ({"weights__binary": [True, False]} if auto else {})
+    search = CalibratedSearchCV(weighted, grid, cv=cv, n_jobs=n_jobs, class_weight=class_weight)
+    counts = WordCounts() if tokenizer is None else WordCounts(tokenizer=tokenizer, token_pattern=None)
+    return Recipe([("counts", counts), ("search", search)])

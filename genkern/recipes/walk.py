@@ -16,6 +16,7 @@ from sklearn.svm import SVC
 
 from genkern.gram.gram import Gram
 from genkern.learn.svm_path import KernelSVMClassifierCV
+from genkern.recipes.learnt_sum import LearntSum
 
 
 def input_of(learner: Any, steps: list[tuple[str, Any]], X: Any) -> Any:
@@ -58,6 +59,8 @@ def _transformed(step: Any, X: Any) -> Any:
         return features_of(step.steps, X)
     if type(step) is FeatureUnion and step.n_jobs in (None, 1) and not _has_words(step):
         return _side_by_side(step, X)
+    if isinstance(step, LearntSum) and not step.is_large(X):
+        return _side_by_side(step, X)
     return step.transform(X)
 
 
@@ -66,8 +69,9 @@ def _has_words(union: FeatureUnion) -> bool:
 
 
 def _side_by_side(union: FeatureUnion, X: Any) -> Any:
-    weights = union.transformer_weights or {}
-    found = [(_transformed(part, X), weights.get(name)) for name, part in union.transformer_list]
+    weights, every = union.transformer_weights or {}, dict(union.transformer_list)
+    weights = getattr(union, "factors_", {name: weights.get(name) for name in every})
+    found = [(_transformed(every[name], X), weight) for name, weight in weights.items()]
     parts = [part if weight is None else part * weight for part, weight in found]
     if any(sparse.issparse(part) for part in parts):
         return sparse.hstack(parts).tocsr()

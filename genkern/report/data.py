@@ -127,7 +127,12 @@ def _figures(data: Dataset, lengths: Floats) -> list[Figure]:
         drawn.append(
             draw(
                 "Mean curves",
-                partial(plots.MeanCurveDisplay.from_objects, some, None if labels is None else labels[few]),
+                partial(
+                    plots.MeanCurveDisplay.from_objects,
+                    some,
+                    None if labels is None else labels[few],
+                    data.channel_names,
+                ),
                 "Mean over the objects of a class, at the same share of their length; the band is one standard "
                 "deviation.",
                 WIDE,

@@ -25,14 +25,15 @@ def section(data: Dataset, model: Any, left: LeftOut | None) -> dict[str, Any]:
         return {"why": "No model was given."}
     few = spread_over_classes(data.y, len(data), EXPLAINED)
     try:
-        found = explain_set(model, [data.X[i] for i in few], None if data.y is None else data.y[few])
+        labels = None if data.y is None else data.y[few]
+        found = explain_set(model, [data.X[i] for i in few], labels, channels=data.channel_names)
     except Exception as error:
         return {"why": f"The decisions cannot be split into parts: {reason(error)}"}
 
     names, objects = names_of(data), list[dict[str, Any]]()
     for index, words, label in _chosen(data, left):
         try:
-            one = explain(model, data.X[index], label)
+            one = explain(model, data.X[index], label, channels=data.channel_names)
         except Exception as error:
             objects.append({"id": names[index], "words": words, "head": "", "figures": [], "why": reason(error)})
             continue

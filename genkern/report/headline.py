@@ -10,7 +10,7 @@ import numpy as np
 from genkern.evaluation import Evaluation
 from genkern.evaluation.comparison import error_interval
 from genkern.io.dataset import Dataset
-from genkern.learn.calibration import expected_calibration_error
+from genkern.plots import CalibrationDisplay
 from genkern.report.left_out import LeftOut
 from genkern.report.parts import percent, short
 
@@ -34,8 +34,8 @@ def section(data: Dataset, evaluation: Evaluation | None, left: LeftOut | None, 
     figures.insert(0, (percent(error), "error", f"95 % interval {span}"))
     figures.insert(1, (percent(base), "error by chance", "always the most frequent class"))
     if left.probabilities is not None:
-        gap = expected_calibration_error(left.truth, left.probabilities, classes=left.classes)
-        figures.append((percent(gap), "calibration error", "mean gap between probability and truth"))
+        shown = CalibrationDisplay.from_predictions(left.truth, left.probabilities, left.classes)
+        figures.append((percent(shown.error), "calibration error", "mean gap between probability and truth"))
     sentence = (
         f"by {left.name} on {count:,} objects that it had not seen, in {left.origin}. Always answering the most "
         f"frequent class errs in {percent(base)}."

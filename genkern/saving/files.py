@@ -129,8 +129,8 @@ def load(path: Any) -> Any:
     Returns
     -------
     estimator : estimator, Kernel, Model or Representations
-        It gives the same results, bit by bit, as the one that was saved, with the same versions of packages on the same
-        machine. A file of another version of scikit-learn draws a warning.
+        It gives the same results, bit by bit, as the one that was saved, with the same versions of packages and as many
+        threads of BLAS on the same machine. A file of another version of scikit-learn draws a warning.
 
     Raises
     ------

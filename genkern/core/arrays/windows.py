@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core.jit import kernel
+from genkern.core.jit import kernel, part
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -69,7 +69,7 @@ def _describe(values, windows, waves, floors, scaled, work, out):
                     out[p, c, 1 + k] = sums[k] / by
 
 
-@kernel
+@part
 def _sum_up(window, waves, sums):
     """Fill sums (q,) with the inner products of a window's deviations from its mean; return mean and deviation."""
     width, count = waves.shape

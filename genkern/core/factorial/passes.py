@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from genkern.core.arrays.logs import log_sum
 from genkern.core.factorial.steps import add_normalised, contract, contract_start, fill_static, fold, spread, transfer
 from genkern.core.hmm.types import Floats, Ints, read_only
-from genkern.core.jit import jit, kernel
+from genkern.core.jit import jit, kernel, part
 
 # A step's mass, and what is divided by it, must stay well inside the range of float64.
 SMALLEST = 2.0**-400
@@ -179,7 +179,7 @@ def _as_problem(chains: JointChains, evidence: QuadraticForms, offsets: Ints, lo
     return JointProblem(read_only(chains.sizes), start, steps, turned, logs, seen, read_only(offsets))
 
 
-@kernel
+@part
 def _advance(problem, p, alpha, stages, last):
     """Fill stages[1:last + 1] with alpha (S,) after the transitions of the first chains."""
     for s in range(len(alpha)):
@@ -193,7 +193,7 @@ def _advance(problem, p, alpha, stages, last):
         left, offset = left * k, offset + k * k
 
 
-@kernel
+@part
 def _emit(problem, t, pattern, space):
     """Fill emission[0] with the factors at position t, or their logarithms, scaled to a maximum of one; return its log.
 
@@ -212,7 +212,7 @@ def _emit(problem, t, pattern, space):
     return top
 
 
-@kernel
+@part
 def _forward(problem, i, space):
     """Fill alpha and mass of object i; return log P, or nan where numbers leave the range of scaled arithmetic."""
     first, length = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
@@ -254,7 +254,7 @@ def _forward(problem, i, space):
     return log_prob
 
 
-@kernel
+@part
 def _weigh(t, logs, space, beta, gamma):
     """Fill gamma (S,) with alpha * beta, then beta, in place, with itself times evidence over mass; return its top.
 
@@ -276,7 +276,7 @@ def _weigh(t, logs, space, beta, gamma):
     return top
 
 
-@kernel
+@part
 def _backward(problem, i, space, segment, by_position, out):
     """Add the derivatives of object i after the forward pass; return whether all is in range."""
     first, length = problem.offsets[i], problem.offsets[i + 1] - problem.offsets[i]
@@ -319,7 +319,7 @@ def _backward(problem, i, space, segment, by_position, out):
     return True
 
 
-@kernel
+@part
 def _clear(problem, i, segment, by_position, out):
     """Set all derivatives of object i back to zero."""
     first, last = problem.offsets[i], problem.offsets[i + 1]

@@ -11,12 +11,12 @@ import math
 import numpy as np
 
 from genkern.core.hmm.types import Floats, Ints, read_only
-from genkern.core.jit import kernel
+from genkern.core.jit import kernel, part
 
 HIGHEST = np.finfo(np.float64).max
 
 
-@kernel
+@part
 def fill_static(quadratic, sizes, out):
     """Fill out (S,) with -u^T G u / 2 for the indicators u of every joint state; G is (K, K)."""
     for s in range(len(out)):
@@ -38,7 +38,7 @@ def fill_static(quadratic, sizes, out):
         left, offset = left * k, offset + k
 
 
-@kernel
+@part
 def spread(parts, sizes, logs, out):
     """Fill out (S,) with the sum (logs) or product over chains of parts (K,), each taken at the chain's state."""
     out[0] = 0.0 if logs else 1.0
@@ -53,7 +53,7 @@ def spread(parts, sizes, logs, out):
         offset += k
 
 
-@kernel
+@part
 def transfer(source, target, matrix, left, k, right, logs):
     """Apply a matrix (flat k * k, from row to column) to a chain's axis of a vector (S,)."""
     if logs:
@@ -79,7 +79,7 @@ def transfer(source, target, matrix, left, k, right, logs):
                     target[to + r] += source[at + r] * weight
 
 
-@kernel
+@part
 def _transfer_logs(source, target, matrix, left, k, right):
     """Do the same to logarithms."""
     for outer in range(left):
@@ -96,7 +96,7 @@ def _transfer_logs(source, target, matrix, left, k, right):
                 target[base + j * right + r] = top
 
 
-@kernel
+@part
 def contract(past, future, left, k, right, logs, out):
     """Add to out (flat k * k) the sums over all other axes of past[.., i, ..] * future[.., j, ..]."""
     for outer in range(left):
@@ -117,7 +117,7 @@ def contract(past, future, left, k, right, logs, out):
                 out[i * k + j] = min(out[i * k + j] + total, HIGHEST)
 
 
-@kernel
+@part
 def contract_start(start, sizes, future, before, logs, out):
     """Add to out (K,) the derivatives by each chain's start of sum_s prod_c start_c(s_c) future(s).
 
@@ -147,7 +147,7 @@ def contract_start(start, sizes, future, before, logs, out):
                 future[outer] = total
 
 
-@kernel
+@part
 def add_normalised(found, parameters, out):
     """Add derivatives to others, divided by the sum of their products with the parameters, which are logarithms."""
     total = 0.0
@@ -159,7 +159,7 @@ def add_normalised(found, parameters, out):
         found[a] = 0.0
 
 
-@kernel
+@part
 def fold(gamma, sizes, marginal, pairs):
     """Set marginal (K,) and add to pairs (K, K) the posteriors of states and of pairs of them, from gamma (S,).
 

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from genkern.core.jit import jit
 
+MOST_SIZE = 1e15  # beyond which x and x + 1 are the same number
+MOST_TERMS = 1e8  # of a sum: some seconds
 SMALL = 1e-18  # a term below this part of the sum does not change it
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 Floats = NDArray[np.float64]
@@ -28,16 +30,26 @@ def count_sums(size: Floats, size2: Floats, log_fail: Floats, power: float) -> t
     """Return the place x (N,) of the largest term of sums over counts, and the logs (N,) of the sums over that term.
 
     Terms are ((r)_x (r')_x / (x!)^2 exp(log_fail)^x)^power, r = size, r' = size2, log_fail < 0 that of both together.
+    Where they are too many to be added, the sum is infinite.
     """
     places, logs = np.zeros(len(size)), np.zeros(len(size))
     for i in range(len(size)):
         a, b, rate = size[i], size2[i], math.exp(log_fail[i])
         if rate == 0.0:
             continue
+        if a + b > MOST_SIZE:
+            logs[i] = np.inf
+            continue
         # The largest x with (x - 1 + a) (x - 1 + b) rate >= x^2, where terms stop growing.
         lead, half = -math.expm1(log_fail[i]), 0.5 * rate * (a + b - 2.0)
         square = half * half + lead * rate * (a - 1.0) * (b - 1.0)
-        peak = max(0.0, math.floor((half + math.sqrt(square)) / lead)) if square > 0.0 else 0.0
+        peak = max(0.0, math.floor((half + math.sqrt(square)) / lead)) if square > 0.0 and lead > 0.0 else 0.0
+        # Ten standard deviations of the logarithm's parabola at the peak, and forty times the scale of its exponential.
+        bend = 2.0 / (peak + 1.0) - 1.0 / (peak + a) - 1.0 / (peak + b)
+        wide = 10.0 / math.sqrt(power * bend) if bend > 0.0 else 0.0
+        if lead == 0.0 or wide + 40.0 / (-power * log_fail[i]) > MOST_TERMS:
+            places[i], logs[i] = peak, np.inf
+            continue
         limit = math.exp(power * log_fail[i])
         total, term, x, ratio = 1.0, 1.0, peak, 0.0
         while True:  # upwards, until what is left is bounded by a geometric series

@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from genkern.core.gaussian.missing import add_diagonal, add_full
-from genkern.core.jit import inlined, jit, kernel
+from genkern.core.jit import inlined, jit, kernel, part
 from genkern.core.simd.columns import CHUNK, PAIRED, PITCH, to_columns
 from genkern.core.simd.vectors import W, broadcast, element, horizontal_sum, load, multiply_add, store, zero
 
 
-@kernel
+@part
 def _enter(values, weights, first, count, work):
     """Fill the columns of points and weights; return whether any entry is missing, and give such points no weight."""
     to_columns(values, first, count, work.points)
@@ -74,7 +74,7 @@ def moments_of_rows(normals, values, offsets, weights, out, work):
     return left
 
 
-@kernel
+@part
 def _is_complete(values, first, count):
     """Return whether no entry of some rows (of at least eight numbers in all) is missing."""
     width = values.shape[1]
@@ -85,7 +85,7 @@ def _is_complete(values, first, count):
     return not np.isnan(horizontal_sum(sums))
 
 
-@kernel
+@part
 def _moments_of_chunk(normals, p, values, span, weights, out, g, work):
     """Add the moments of complete rows of eight entries or more: lanes are entries, and no sum is over lanes."""
     _, n, d = normals.mean.shape
@@ -156,7 +156,7 @@ def _add_sums(out, indices, start, left, near, spare, sums):
             out.second[g, k, j] += element(near, spare + W + j - start)
 
 
-@kernel
+@part
 def _add_squares(normals, member, j, count, work, out, indices):
     """Add the moments of entries j and j + 1 (if there is one) under a member: two chains of additions at once."""
     d, points = len(work.points), work.points
@@ -174,7 +174,7 @@ def _add_squares(normals, member, j, count, work, out, indices):
         out.second[g, k, other] += horizontal_sum(e)
 
 
-@kernel
+@part
 def _sum_of_weights(work, k, count):
     """Return the sum of row k of the weights."""
     sums = zero()
@@ -201,7 +201,7 @@ def moments_full(normals, values, offsets, weights, out, work):
                     add_full(normals, p, values, t, weights, out, g)
 
 
-@kernel
+@part
 def _outer_products(normals, p, k, count, work, out, g):
     """Add the first and second moments of a chunk under member k."""
     _, n, d = normals.mean.shape

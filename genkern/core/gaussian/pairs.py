@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.core.hmm.rows import aligned
-from genkern.core.jit import jit, kernel
+from genkern.core.jit import jit, part
 from genkern.core.simd.shuffle import exponent, inverse_power
 from genkern.core.simd.vectors import W, broadcast, less, load, multiply_add, select, store, zero
 
@@ -73,7 +73,7 @@ def _pair_terms(mean, triangles, right, spread, buffer, out):
             store(square, i * groups * W + group * W, load(buffer, (2 * (d + 1) * d) * W))
 
 
-@kernel
+@part
 def _enter(mean, triangle, right, group, spread, buffer):
     """Write V, (d + 1, d), whose last row is the difference of the means, into the buffer."""
     ridge, scale = spread
@@ -90,7 +90,7 @@ def _enter(mean, triangle, right, group, spread, buffer):
         store(buffer, (d * d + i) * W, gap)
 
 
-@kernel
+@part
 def _factorise(buffer, d):
     """Replace V by L, and leave delta^T V^-1 delta, mantissa and exponent of |V|, and one or zero if regular or not.
 

@@ -18,7 +18,7 @@ from genkern.core.gaussian.missing import density_diagonal, density_full
 from genkern.core.gaussian.moments import moments_full, moments_of_columns, moments_of_rows
 from genkern.core.hmm.rows import aligned, aligned_columns
 from genkern.core.hmm.types import read_only
-from genkern.core.jit import inlined, jit, kernel
+from genkern.core.jit import inlined, jit, part
 from genkern.core.simd.columns import CHUNK, PAIRED, PITCH, from_columns, to_columns
 from genkern.core.simd.vectors import W, broadcast, element, load, multiply_add, store, zero
 
@@ -158,7 +158,7 @@ def _add_square(total, x, mean, scale):
     return multiply_add(gap * scale, gap, total)
 
 
-@kernel
+@part
 def _squares_of_two(forms, member, t, work, k):
     """Fill 32 numbers from t on of rows k and k + 1 of work.members with log densities under two members."""
     mean, scale, points, d = forms.normals.mean, forms.scale, work.points, len(work.points)
@@ -191,7 +191,7 @@ def _store_logs(forms, member, work, at, squares):
     store(work.members, at + 3 * W, multiply_add(half, e, constant))
 
 
-@kernel
+@part
 def _squares_diagonal(forms, member, t, end, work, k):
     """Fill numbers t to end, at most 32, of row k of work.members with log densities under one member."""
     mean, scale, points, d = forms.normals.mean, forms.scale, work.points, len(work.points)
@@ -234,7 +234,7 @@ def _log_density_full(forms, values, offsets, out, work):
                     density_full(forms.normals, p, values, t, out)
 
 
-@kernel
+@part
 def _squares_full(forms, member, t, work, k):
     """Fill 32 numbers of row k of work.members by forward substitution; those beyond the points are undefined."""
     mean, scale, points, white, d = forms.normals.mean, forms.scale, work.points, work.gaps, len(work.points)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,16 +34,19 @@ from genkern.core.hmm.types import (
     Floats,
     Gradients,
     Ints,
+    Marginals,
     Problem,
     as_problem,
     empty_gradients,
     n_symbols,
+    read_only,
 )
 
 __all__ = [
     "Chains",
     "Evidence",
     "Gradients",
+    "Marginals",
     "dead_position",
     "gradients",
     "log_prob",
@@ -50,6 +54,10 @@ __all__ = [
     "viterbi",
 ]
 
+RANGE = 1 << 15  # positions of objects that are worked on together where each position has numbers of its own
+LARGEST_OF_RANGE = (
+    1 << 20
+)  # most doubles for the messages of eight sequences there; longer ones are computed one by one
 WORTH_THREADS = 1 << 22  # positions times squared states below which starting threads costs more than they save
 
 # The function of each layout that returns sizes and offsets, and how many doubles and integers its buffers have.
@@ -128,39 +136,108 @@ def gradients(
     return out._replace(emissions=np.ascontiguousarray(emissions))
 
 
-def marginals(chains: Chains, evidence: Evidence, offsets: Ints, pairs: bool = False) -> tuple[Floats, Floats | None]:
+def marginals(
+    chains: Chains, evidence: Evidence, offsets: Ints, pairs: bool = False, n_jobs: int | None = 1
+) -> Marginals:
     """Return posteriors of states, gamma (N, n), and with pairs also of pairs, xi (N - n_objects, n, n).
 
-    xi of object i starts at ``offsets[i] - i``. Rows of impossible objects are zero.
+    xi of object i starts at ``offsets[i] - i``. Rows of impossible objects are zero. Gamma alone are the derivatives by
+    emission factors, one row for each position, times these.
     """
     problem = as_problem(chains, evidence, offsets)
     n, objects, positions = problem.start.shape[1], len(problem.offsets) - 1, int(problem.offsets[-1])
-    gamma, log_prob = np.zeros((positions, n)), np.empty(objects)
-    xi = np.zeros((positions - objects if pairs else 0, n, n))
-    with np.errstate(all="ignore"):
-        hmm_reference.marginals_of(problem, gamma, xi, log_prob)
-        lost = np.flatnonzero(np.isnan(log_prob))
-        if len(lost):
-            hmm_log.marginals_of(problem, lost, gamma, xi)
-    return gamma, xi if pairs else None
+    out = Marginals(np.empty(objects), np.zeros((positions, n)), np.zeros((positions - objects if pairs else 0, n, n)))
+
+    def fill(first: int, last: int) -> None:
+        lost = np.arange(first, last)
+        with np.errstate(all="ignore"):
+            if not pairs:
+                lost = first + _fill_states(_range_of(problem, first, last), out, first, int(problem.offsets[first]))
+            if len(lost):
+                hmm_reference.marginals_of(problem, lost, out.states, out.pairs, out.log_prob)
+                lost = lost[np.isnan(out.log_prob[lost])]
+            if len(lost):
+                hmm_log.marginals_of(problem, lost, out.states, out.pairs)
+                hmm_log.log_prob_of(problem, lost, out.log_prob)
+
+    _over_ranges(fill, problem, n_jobs)
+    return out
 
 
-def viterbi(chains: Chains, evidence: Evidence, offsets: Ints) -> tuple[NDArray[np.int32], Floats]:
+def _fill_states(problem: Problem, out: Marginals, first: int, position: int) -> Ints:
+    """Fill log P and posteriors of states from an object and a position on; return the objects out of range."""
+    n, objects = problem.start.shape[1], len(problem.offsets) - 1
+    plan = hmm_plan.plan(problem.offsets, n, len(problem.start) > 1, n * (n + 2), LARGEST_OF_RANGE)
+    sums = empty_gradients(problem, plan.n_chunks, hmm_plan.width(plan, n, 0))
+    _run(problem, plan, plan.chunk_of, sums, 1, derivatives=True)
+    states = out.states[position : position + len(problem.table)]
+    np.multiply(sums.emissions[:, :n], problem.table, out=states)
+    lost = np.flatnonzero(np.isnan(sums.log_prob))
+    states[_positions(problem, lost)] = 0.0
+    out.log_prob[first : first + objects] = sums.log_prob
+    return lost
+
+
+def viterbi(
+    chains: Chains, evidence: Evidence, offsets: Ints, n_jobs: int | None = 1
+) -> tuple[NDArray[np.int32], Floats]:
     """Return the most probable path (N,) and its joint log probability with each sequence (n_objects,).
 
     Ties go to the lower state. The path of an impossible object, with log probability -inf, is undefined.
     """
     problem = as_problem(chains, evidence, offsets)
     path = np.empty(int(problem.offsets[-1]), np.int32)
-    best = np.empty(len(problem.offsets) - 1)
-    with np.errstate(divide="ignore"):
-        hmm_viterbi.viterbi_of(problem, path, best)
+    best, steps = np.empty(len(problem.offsets) - 1), hmm_viterbi.steps_of(problem)
+
+    def fill(first: int, last: int) -> None:
+        with np.errstate(all="ignore"):
+            hmm_viterbi.best_paths(problem, steps, first, last, path, best)
+            unsure = first + np.flatnonzero(np.isnan(best[first:last]))
+            if len(unsure):
+                hmm_viterbi.viterbi_of(problem, unsure, path, best)
+
+    _over_ranges(fill, problem, n_jobs)
     return path, best
 
 
 def dead_position(chains: Chains, evidence: Evidence, offsets: Ints, i: int) -> int:
     """Return the first position at which object i is impossible; its length if only the end weights are."""
     return int(hmm_viterbi.first_dead(as_problem(chains, evidence, offsets), i))
+
+
+def _over_ranges(fill: Callable[[int, int], None], problem: Problem, n_jobs: int | None) -> None:
+    """Let ``fill`` work on ranges of consecutive objects with so many positions, in threads where that is worth it."""
+    ends = np.searchsorted(problem.offsets, np.arange(RANGE, problem.offsets[-1] + RANGE, RANGE))
+    cuts = np.unique(np.concatenate([[0], np.minimum(ends, len(problem.offsets) - 1)])).tolist()
+    workers = _workers(problem, n_jobs)
+    if workers == 1:
+        for first, last in pairwise(cuts):
+            fill(first, last)
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            for done in [pool.submit(fill, first, last) for first, last in pairwise(cuts)]:
+                done.result()
+
+
+def _range_of(problem: Problem, first: int, last: int) -> Problem:
+    """Return the problem of a range of objects, with one row of factors for each position."""
+    offsets, own = problem.offsets[first : last + 1], slice(first, last) if len(problem.start) > 1 else slice(None)
+    positions = slice(int(offsets[0]), int(offsets[-1]))
+    rows: Any = positions
+    if len(problem.codes):
+        symbols = n_symbols(problem)
+        chain = np.repeat(np.arange(first, last), np.diff(offsets)) if len(problem.start) > 1 else 0
+        rows = problem.codes[positions] + symbols * chain
+    return Problem(
+        read_only(problem.start[own]),
+        read_only(problem.transitions[own]),
+        read_only(problem.end[own]),
+        read_only(problem.table[rows]),
+        read_only(problem.shift[rows]),
+        problem.codes[:0],
+        read_only(offsets - offsets[0]),
+        read_only(problem.logs[rows] if len(problem.logs) else problem.logs),
+    )
 
 
 def _total(slots: Floats) -> Floats:
@@ -178,8 +255,7 @@ def _run(
     problem: Problem, plan: Plan, slots: Ints, out: Gradients, n_jobs: int | None, derivatives: bool = False
 ) -> None:
     """Run each part of the plan in its layout, split over threads; objects out of range get log P = nan."""
-    cost = problem.offsets[-1] * problem.start.shape[1] ** 2
-    workers = 1 if n_jobs in (None, 1) or cost < WORTH_THREADS else effective_n_jobs(n_jobs)
+    workers = _workers(problem, n_jobs)
     tasks = [
         (part.layout, Job(members, slots, derivatives, len(out.start) == len(slots)))
         for part in plan.parts
@@ -193,6 +269,12 @@ def _run(
         with ThreadPoolExecutor(workers) as pool:
             for done in [pool.submit(_run_task, problem, name, job, out) for name, job in tasks]:
                 done.result()
+
+
+def _workers(problem: Problem, n_jobs: int | None) -> int:
+    """Return how many threads are worth their start."""
+    cost = problem.offsets[-1] * problem.start.shape[1] ** 2
+    return 1 if n_jobs in (None, 1) or cost < WORTH_THREADS else effective_n_jobs(n_jobs)
 
 
 def _run_task(problem: Problem, name: str, job: Job, out: Gradients) -> None:

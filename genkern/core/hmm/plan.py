@@ -40,12 +40,12 @@ class Plan(NamedTuple):
     n_chunks: int
 
 
-def layout_of(n: int, length: int, own: bool) -> str:
+def layout_of(n: int, length: int, own: bool, largest: int | None = None) -> str:
     """Choose the layout of an object from its number of states, its length and whether its chain is its own.
 
     Not from the number of objects or threads, so that a result never depends on the other objects.
     """
-    if n * length * 2 * W > LARGEST_GROUP:
+    if n * length * 2 * W > (LARGEST_GROUP if largest is None else largest):
         return SINGLE
     if n <= QUAD:
         return QUADS
@@ -54,26 +54,29 @@ def layout_of(n: int, length: int, own: bool) -> str:
     return GROUPS
 
 
-def plan(offsets: Ints, n: int, own: bool, total_size: int) -> Plan:
-    """Return the plan for objects at these offsets; total_size: doubles of one slot of derivatives."""
+def plan(offsets: Ints, n: int, own: bool, total_size: int, largest: int | None = None) -> Plan:
+    """Return the plan for objects at these offsets.
+
+    total_size: doubles of one slot of derivatives; largest: most doubles for the messages of eight sequences.
+    """
     chunks = max(1, min(CHUNKS, LARGEST_TOTAL // max(total_size, 1)))
-    return _plan(offsets.tobytes(), n, own, chunks)
+    return _plan(offsets.tobytes(), n, own, chunks, LARGEST_GROUP if largest is None else largest)
 
 
 @lru_cache(maxsize=32)
-def _plan(raw_offsets: bytes, n: int, own: bool, chunks: int) -> Plan:
+def _plan(raw_offsets: bytes, n: int, own: bool, chunks: int, largest: int) -> Plan:
     """Lay out objects; kept for the next call, since iterative algorithms ask for the same plan again and again."""
     offsets: Ints = np.frombuffer(raw_offsets, np.int64)
     lengths = offsets[1:] - offsets[:-1]
     order = np.argsort(lengths, kind="stable")
     # Within one call only the length changes the layout, and at most once: the longest may be computed one by one.
-    longest = LARGEST_GROUP // (n * 2 * W)
+    longest = largest // (n * 2 * W)
     split = int(np.searchsorted(lengths[order], longest, side="right"))
     parts: list[LayoutPart] = []
     chunk_of, first = np.zeros(len(lengths), np.int64), 0
     for objects in (order[:split], order[split:]):
         if len(objects):
-            layout = layout_of(n, int(lengths[objects[0]]), own)
+            layout = layout_of(n, int(lengths[objects[0]]), own, largest)
             part = _part(layout, objects, lengths, chunks)
             for chunk in range(len(part.bounds) - 1):
                 inside = part.members[part.bounds[chunk] : part.bounds[chunk + 1]]

@@ -148,10 +148,10 @@ def gradients_of(problem, objects, slots, out):
 
 
 @jit
-def marginals_of(problem, gamma, xi, log_prob):
-    """Fill gamma (N, n), xi (N - n_objects, n, n) unless it is empty, and log_prob; nan where out of range."""
+def marginals_of(problem, objects, gamma, xi, log_prob):
+    """Fill gamma (N, n), xi (N - n_objects, n, n) unless it is empty, and log_prob of objects; nan out of range."""
     n = problem.start.shape[1]
-    for i in range(len(problem.offsets) - 1):
+    for i in objects:
         first, last = problem.offsets[i], problem.offsets[i + 1]
         messages = new_messages(last - first, n)
         log_prob[i] = forward(problem, i, messages)

@@ -86,6 +86,14 @@ class Gradients(NamedTuple):
     emissions: Floats
 
 
+class Marginals(NamedTuple):
+    """Log P (n_objects,), posteriors of states (N, n) and, where wanted, of pairs of them (N - n_objects, n, n)."""
+
+    log_prob: Floats
+    states: Floats
+    pairs: Floats
+
+
 class Problem(NamedTuple):
     """Chains, evidence and offsets as contiguous arrays for compiled code; missing codes or logs are empty arrays."""
 

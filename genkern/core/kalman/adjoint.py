@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from genkern.core.jit import inlined, kernel
+from genkern.core.jit import inlined, part
 from genkern.core.kalman.lanes import (
     ADD,
     SET,
@@ -351,7 +351,7 @@ def _settle(buffer, layout, t):
     put(buffer, layout.steady, select(less(broadcast(0.5), get(buffer, layout.steady)), broadcast(1.0), settled))
 
 
-@kernel
+@part
 def smooth_step(buffer, layout, t, last):
     """Go back one step of the smoother: fill state, smoothed (a square, positive) and term_a with Cov(s_{t+1}, s_t)."""
     apart()

@@ -11,7 +11,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from genkern.core.jit import kernel
+from genkern.core.jit import kernel, part
 from genkern.core.kalman.matrices import SINGULAR
 from genkern.core.simd.vectors import (
     _VECTOR,
@@ -72,7 +72,7 @@ def apart(typingctx):
     return types.void(), codegen
 
 
-@kernel
+@part
 def copy(buffer, target, source, size):
     """Copy a matrix of so many entries."""
     apart()
@@ -80,7 +80,7 @@ def copy(buffer, target, source, size):
         put(buffer, target + i, get(buffer, source + i))
 
 
-@kernel
+@part
 def clear(buffer, target, size):
     """Fill a matrix with zeros."""
     apart()
@@ -88,7 +88,7 @@ def clear(buffer, target, size):
         put(buffer, target + i, zero())
 
 
-@kernel
+@part
 def keep(buffer, flag, target, source, size):
     """Copy a matrix in the lanes whose flag is set; the others stay."""
     apart()
@@ -97,7 +97,7 @@ def keep(buffer, flag, target, source, size):
         put(buffer, target + i, select(chosen, get(buffer, source + i), get(buffer, target + i)))
 
 
-@kernel
+@part
 def wipe(buffer, flag, target, size):
     """Fill a matrix with zeros in the lanes whose flag is not set."""
     apart()
@@ -106,7 +106,7 @@ def wipe(buffer, flag, target, size):
         put(buffer, target + i, select(chosen, get(buffer, target + i), zero()))
 
 
-@kernel
+@part
 def add(buffer, target, weight, source, size):
     """Add weight times a matrix."""
     apart()
@@ -115,7 +115,7 @@ def add(buffer, target, weight, source, size):
         put(buffer, target + i, multiply_add(scale, get(buffer, source + i), get(buffer, target + i)))
 
 
-@kernel
+@part
 def add_where(buffer, flag, target, source, size):
     """Add a matrix in the lanes whose flag is set; other lanes may hold NaN."""
     apart()
@@ -124,7 +124,7 @@ def add_where(buffer, flag, target, source, size):
         put(buffer, target + i, get(buffer, target + i) + select(chosen, get(buffer, source + i), zero()))
 
 
-@kernel
+@part
 def outer(buffer, target, left, rows, right, columns, weight):
     """Add weight times left right^T, of vectors."""
     apart()
@@ -135,7 +135,7 @@ def outer(buffer, target, left, rows, right, columns, weight):
             put(buffer, offset, multiply_add(scaled, get(buffer, right + j), get(buffer, offset)))
 
 
-@kernel
+@part
 def product(buffer, out, left, right, rows, inner, columns, how):
     """Set out to left (rows, inner) times right (inner, columns), or add the product to it or subtract it."""
     apart()
@@ -148,7 +148,7 @@ def product(buffer, out, left, right, rows, inner, columns, how):
             put(buffer, offset, total if how == SET else multiply_add(broadcast(how), total, get(buffer, offset)))
 
 
-@kernel
+@part
 def left_turned(buffer, out, left, right, rows, inner, columns, how):
     """Do the same with left^T, given left (inner, rows)."""
     apart()
@@ -161,7 +161,7 @@ def left_turned(buffer, out, left, right, rows, inner, columns, how):
             put(buffer, offset, total if how == SET else multiply_add(broadcast(how), total, get(buffer, offset)))
 
 
-@kernel
+@part
 def square_of(buffer, out, left, right, rows, inner, how):
     """Do the same with right^T, given right (rows, inner), where the product is symmetric: to the last bit."""
     apart()
@@ -175,7 +175,7 @@ def square_of(buffer, out, left, right, rows, inner, how):
             put(buffer, out + j * rows + i, get(buffer, offset))
 
 
-@kernel
+@part
 def turned_square_of(buffer, out, left, right, rows, inner, how):
     """Do the same with left^T, given left and right (inner, rows), where the product is symmetric."""
     apart()
@@ -189,7 +189,7 @@ def turned_square_of(buffer, out, left, right, rows, inner, how):
             put(buffer, out + j * rows + i, get(buffer, offset))
 
 
-@kernel
+@part
 def one_minus(buffer, out, n):
     """Replace a square matrix by the identity minus it."""
     apart()
@@ -225,7 +225,7 @@ def factorise(buffer, matrix, pivots, n):
                 put(buffer, matrix + i * n + j, select(there, total / select(there, pivot, broadcast(1.0)), zero()))
 
 
-@kernel
+@part
 def invert_unit(buffer, out, factor, n):
     """Fill out with the inverse of a unit lower matrix (n, n)."""
     apart()
@@ -237,7 +237,7 @@ def invert_unit(buffer, out, factor, n):
             put(buffer, out + i * n + j, zero() - total)
 
 
-@kernel
+@part
 def flag_close(buffer, flag, new, old, n, tolerance):
     """Flag the lanes in which no entry of a covariance has changed by more than tolerance times its deviations."""
     apart()
@@ -251,7 +251,7 @@ def flag_close(buffer, flag, new, old, n, tolerance):
     put(buffer, flag, verdict)
 
 
-@kernel
+@part
 def lowest(buffer, offset):
     """Return the smallest of the eight numbers of a vector."""
     apart()
@@ -261,7 +261,7 @@ def lowest(buffer, offset):
     return least
 
 
-@kernel
+@part
 def half_logs(buffer, target, pivots, size, seen):
     """Fill target with -log|2 pi S|/2 of S with so many pivots, of which those of ``seen`` channels count."""
     apart()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from genkern.core.jit import kernel
+from genkern.core.jit import part
 
 SINGULAR = 1e-15  # a pivot that keeps less than this share of its diagonal entry is a rounding error
 
 
-@kernel
+@part
 def copy(source, target):
     """Copy a matrix."""
     rows, columns = source.shape
@@ -18,7 +18,7 @@ def copy(source, target):
             target[i, j] = source[i, j]
 
 
-@kernel
+@part
 def add(target, weight, matrix):
     """Add weight times a matrix."""
     rows, columns = matrix.shape
@@ -27,7 +27,7 @@ def add(target, weight, matrix):
             target[i, j] += weight * matrix[i, j]
 
 
-@kernel
+@part
 def add_outer(target, weight, left, right):
     """Add weight times left right^T, of vectors."""
     for i in range(len(left)):
@@ -36,7 +36,7 @@ def add_outer(target, weight, left, right):
             target[i, j] += scaled * right[j]
 
 
-@kernel
+@part
 def add_product(target, weight, left, right):
     """Add weight times left right, all square."""
     n = len(left)
@@ -48,7 +48,7 @@ def add_product(target, weight, left, right):
             target[i, j] += weight * total
 
 
-@kernel
+@part
 def multiply(left, right, out):
     """Fill out with left right, all square."""
     n = len(left)
@@ -60,7 +60,7 @@ def multiply(left, right, out):
             out[i, j] = total
 
 
-@kernel
+@part
 def symmetric_product(left, right, out):
     """Fill out with left^T right, square, where that is symmetric: to the last bit."""
     n = len(left)
@@ -72,7 +72,7 @@ def symmetric_product(left, right, out):
             out[i, j] = out[j, i] = total
 
 
-@kernel
+@part
 def congruence(left, middle, work):
     """Replace a symmetric matrix by left middle left^T, symmetric to the last bit; all square."""
     n = len(left)
@@ -85,7 +85,7 @@ def congruence(left, middle, work):
             middle[i, j] = middle[j, i] = total
 
 
-@kernel
+@part
 def triangularise(array, rows, columns):
     """Turn the rows of an array by reflections of its columns until nothing is left right of the diagonal."""
     for i in range(rows):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.core.hmm.rows import aligned
-from genkern.core.jit import kernel
+from genkern.core.jit import kernel, part
 from genkern.core.kalman.adjoint import STEADY
 from genkern.core.kalman.lanes import (
     ADD,
@@ -187,7 +187,7 @@ def _pair_groups(left, right, length, buffer, layout, table):
             table[2, low + lane] = buffer[layout.drift * W + lane]
 
 
-@kernel
+@part
 def _filter(buffer, layout, length):
     """Filter the differences of a group."""
     n, m, d = layout.n, layout.m, layout.d
@@ -233,7 +233,7 @@ def _filter(buffer, layout, length):
         put(buffer, layout.mantissa, whole * inverse_power(whole))
 
 
-@kernel
+@part
 def _predict(buffer, layout, keeps):
     """Move the covariances one step on; with ``keeps`` copy the filtered ones to the old ones first."""
     apart()
@@ -252,7 +252,7 @@ def _predict(buffer, layout, keeps):
     square_of(buffer, layout.P22, work, layout.A2, m, m, ADD)
 
 
-@kernel
+@part
 def _invert(buffer, layout):
     """Fill G, S, its inverse (``small``), and mantissa and exponent of its determinant; count what cancels in S."""
     apart()
@@ -294,7 +294,7 @@ def _invert(buffer, layout):
     put(buffer, layout.before, maximum(now, broadcast(1.0)))
 
 
-@kernel
+@part
 def _condition(buffer, layout):
     """Fill K, and condition the covariances on an observation."""
     apart()
@@ -315,7 +315,7 @@ def _condition(buffer, layout):
     turned_square_of(buffer, layout.P22, layout.M2T, layout.K2T, m, d, SUBTRACT)
 
 
-@kernel
+@part
 def _freeze(buffer, layout):
     """Freeze the lanes whose covariances have converged."""
     apart()
@@ -326,7 +326,7 @@ def _freeze(buffer, layout):
     put(buffer, layout.frozen, maximum(get(buffer, layout.frozen), close))
 
 
-@kernel
+@part
 def _close(buffer, verdict, new, old, rows, columns, n, m):
     """Return the verdict, zero in lanes in which an entry of a block (n, m) has changed, by its deviations' measure.
 

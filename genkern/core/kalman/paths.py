@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core.jit import kernel
+from genkern.core.jit import kernel, part
 from genkern.core.kalman.matrices import copy
 from genkern.core.kalman.passes import KalmanSums, Systems
 from genkern.core.kalman.rounding import amplifies, begin, carry, counted_update, counts_of, leave, recall
@@ -101,7 +101,7 @@ def _densities(systems, routes, values, levels, workspace, counts, table):
             table[1 + kind, i] = levels.most[length - 1, kind]
 
 
-@kernel
+@part
 def _alike(x, y):
     """Return whether two observations are the same, NaN included."""
     same = 0
@@ -110,7 +110,7 @@ def _alike(x, y):
     return same == len(x)
 
 
-@kernel
+@part
 def _step(systems, q, t, x, levels, workspace, counts):
     """Fill level t from the one before."""
     mean, cov = levels.mean[t], levels.cov[t]

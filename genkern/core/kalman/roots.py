@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core.jit import kernel
+from genkern.core.jit import kernel, part
 from genkern.core.kalman.matrices import SINGULAR, triangularise
 from genkern.core.kalman.passes import KalmanSums, Systems, run
 from genkern.core.kalman.paths import recount
@@ -152,7 +152,7 @@ def _densities(roots, paths, values, work, table):
                 break
 
 
-@kernel
+@part
 def _predict(A, Q, work):
     """Move mean and factor one step on."""
     n = len(work.mean)
@@ -176,7 +176,7 @@ def _predict(A, Q, work):
             work.factor[i, j] = wide[i, j] if j <= i else 0.0
 
 
-@kernel
+@part
 def _update(C, R, x, work):
     """Condition mean and factor on an observation, and count; return its log density, NaN if it has none.
 
@@ -211,7 +211,7 @@ def _update(C, R, x, work):
     return total
 
 
-@kernel
+@part
 def _enter(C, R, x, work):
     """Fill the array of an update, and the innovations of the channels that are seen; expose what their errors are."""
     n, d = len(work.mean), len(x)
@@ -244,7 +244,7 @@ def _enter(C, R, x, work):
     return size
 
 
-@kernel
+@part
 def _fill_gain(x, size, work):
     """Fill the gain K (n, d) from its product with the root of S, and the shares of channels."""
     n, d = work.gain.shape

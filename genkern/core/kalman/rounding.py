@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core.jit import kernel
+from genkern.core.jit import part
 from genkern.core.kalman.matrices import copy, triangularise
 from genkern.core.kalman.steps import Floats, update
 
@@ -60,7 +60,7 @@ def amplifies(A: Floats, length: int) -> NDArray[np.bool_]:
     return ~(high <= AMPLIFIED)
 
 
-@kernel
+@part
 def begin(counts):
     """Forget all errors."""
     counts.growth[:] = 0.0
@@ -68,7 +68,7 @@ def begin(counts):
     counts.most[:] = 0.0
 
 
-@kernel
+@part
 def recall(counts, errors, most):
     """Take up counts where they were left: errors (2, n, n) of a belief, and most (2,)."""
     copy(errors[0], counts.growth)
@@ -77,7 +77,7 @@ def recall(counts, errors, most):
         counts.most[kind] = most[kind]
 
 
-@kernel
+@part
 def leave(counts, errors, most):
     """Write errors (2, n, n) of a belief, and most (2,)."""
     n = len(counts.growth)
@@ -87,14 +87,14 @@ def leave(counts, errors, most):
         most[kind] = counts.most[kind]
 
 
-@kernel
+@part
 def carry(A, counts):
     """Move errors one step on."""
     _turn(A, counts.growth)
     _turn(A, counts.drift)
 
 
-@kernel
+@part
 def slip(squares, counts):
     """Add an error to growth, its squares (n,)."""
     n = len(squares)
@@ -104,7 +104,7 @@ def slip(squares, counts):
     triangularise(counts.growth, n, 2 * n)
 
 
-@kernel
+@part
 def expose(C, mean, counts):
     """Add the errors of a belief with mean (n,) and variances ``counts.spread``; fill parts, what C shows of them."""
     d, n = C.shape
@@ -124,7 +124,7 @@ def expose(C, mean, counts):
                 counts.parts[kind, c] += total * total
 
 
-@kernel
+@part
 def condition(C, gain, counts):
     """Raise the counts by parts, of which ``shares`` (d,) are one over the pivots of S; take errors through an update.
 
@@ -146,7 +146,7 @@ def condition(C, gain, counts):
     _turn(counts.rest, counts.drift)
 
 
-@kernel
+@part
 def counted_update(C, R, x, mean, cov, workspace, counts):
     """Do what ``update`` does, and count."""
     d, n = C.shape
@@ -175,7 +175,7 @@ def counted_update(C, R, x, mean, cov, workspace, counts):
     return density
 
 
-@kernel
+@part
 def _turn(left, errors):
     """Replace the first n columns of errors by left times them; the others are workspace."""
     n = len(left)

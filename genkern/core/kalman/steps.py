@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core.jit import kernel
+from genkern.core.jit import kernel, part
 from genkern.core.kalman.matrices import SINGULAR, congruence
 
 Floats = NDArray[np.float64]
@@ -108,7 +108,7 @@ def relative(x, offset, out):
 # --- their parts: covariances do not depend on the data, so passes may share them
 
 
-@kernel
+@part
 def predict_mean(A, mean, work):
     """Replace mean (n,) by A mean."""
     n = len(mean)
@@ -121,7 +121,7 @@ def predict_mean(A, mean, work):
         mean[i] = work[i]
 
 
-@kernel
+@part
 def predict_cov(A, Q, cov, work):
     """Replace cov (n, n) by A cov A^T + Q."""
     n = len(cov)
@@ -131,7 +131,7 @@ def predict_cov(A, Q, cov, work):
             cov[i, j] += Q[i, j]
 
 
-@kernel
+@part
 def update_cov(C, R, x, cov, workspace):
     r"""Condition a covariance on the channels of x that are not NaN; return -log|2 pi S|/2, NaN if S is singular.
 
@@ -188,7 +188,7 @@ def update_cov(C, R, x, cov, workspace):
     return constant
 
 
-@kernel
+@part
 def update_mean(C, x, mean, gain, root, score, white):
     """Condition a mean on an observation, given gain and root of its step; return the squared innovation v^T S^-1 v.
 
@@ -223,7 +223,7 @@ def update_mean(C, x, mean, gain, root, score, white):
 # --- their parts in turn
 
 
-@kernel
+@part
 def _joseph(C, R, cov, workspace):
     """Replace cov by (I - K C) cov (I - K C)^T + K R K^T."""
     d, n = C.shape
@@ -249,7 +249,7 @@ def _joseph(C, R, cov, workspace):
             cov[i, j] = cov[j, i] = total
 
 
-@kernel
+@part
 def _invert_factor(factor, root, observed, size):
     """Factorise the lower triangle of S; spread L^-1 over root[:size, observed]; return -log|2 pi S|/2 or NaN."""
     constant = 0.0

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core.jit import jit, kernel
+from genkern.core.jit import jit, part
 from genkern.core.simd.exponential import exp
 from genkern.core.simd.vectors import (
     W,
@@ -118,7 +118,7 @@ def _gradients(kernels, values, offsets, weights, out):
                     _add(kernels, cell, values[t], seen[:size], logs, shift, out, row)
 
 
-@kernel
+@part
 def _log_kernels(kernels, cell, point, seen, logs):
     """Fill logs (V) with -|x - c|^2 / 2h over the observed coordinates, listed in seen; return how many these are."""
     d, width = kernels.centres.shape[2:]
@@ -155,7 +155,7 @@ def _log_sum(kernels, cell, logs):
     return highest, math.log(horizontal_sum(total))
 
 
-@kernel
+@part
 def _add(kernels, cell, point, seen, logs, shift, out, row):
     """Add a query's derivatives, from logs (V) of its kernels and the log density by which to divide them.
 

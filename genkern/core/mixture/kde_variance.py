@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genkern.core.jit import jit, kernel
+from genkern.core.jit import jit, part
 from genkern.core.simd.exponential import exp
 from genkern.core.simd.vectors import W, broadcast, horizontal_sum, load, multiply_add, store, zero
 
@@ -92,7 +92,7 @@ def _bag(points, weights, likely):
     return bag
 
 
-@kernel
+@part
 def _squares(bag, a, row):
     """Fill a row with squared distances from point a to those of its own vector and after; inf to itself.
 
@@ -142,7 +142,7 @@ def _objective(bag, scale, log_h):
     return _likelihood(bag, scale, log_h) if len(bag.nearest) else _least_squares(bag, scale, log_h)
 
 
-@kernel
+@part
 def _likelihood(bag, scale, log_h):
     r"""Return :math:`\frac d2 \log h - \sum_a w_a \log \sum_{b \ne a} w_b e^{-|x_a - x_b|^2 / 2 h s} / (1 - w_a)`.
 
@@ -165,7 +165,7 @@ def _likelihood(bag, scale, log_h):
     return total
 
 
-@kernel
+@part
 def _least_squares(bag, scale, log_h):
     r"""Return :math:`h^{-d/2} (\sum_{ab} w_a w_b e_{ab} - 2^{d/2} 2 \sum_{a \ne b} w_a w_b e_{ab}^2 / (1 - w_a))`.
 

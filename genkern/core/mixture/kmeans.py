@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from genkern.core.hmm.rows import aligned
 from genkern.core.hmm.types import read_only
-from genkern.core.jit import inlined, kernel
+from genkern.core.jit import inlined, kernel, part
 from genkern.core.simd.columns import CHUNK, PITCH, from_columns, to_columns
 from genkern.core.simd.vectors import W, broadcast, element, less, load, select, store, zero
 
@@ -105,7 +105,7 @@ def _squares(tile, t, centre):
     return a, b, c, e
 
 
-@kernel
+@part
 def _come_near(tiles, centre, gaps, count):
     """Lower the gaps of some points, up to a whole number of chunks, to the squared distances from a centre."""
     for first in range(0, count, CHUNK):
@@ -119,7 +119,7 @@ def _come_near(tiles, centre, gaps, count):
             store(gaps, at + 3 * W, select(less(e, s), e, s))
 
 
-@kernel
+@part
 def _next_centre(values, span, number, c, objects, often, work):
     """Draw centre c by k-means++ (in proportion to the squared distance); return whether a distinct one is left."""
     first, count = span
@@ -139,7 +139,7 @@ def _next_centre(values, span, number, c, objects, often, work):
     return True
 
 
-@kernel
+@part
 def _drawn(gaps, number, base, objects, often, parts):
     """Return the point that a number in [0, 1) falls on, each with a part as long as its gap; -1 if they have none.
 
@@ -175,7 +175,7 @@ def _drawn(gaps, number, base, objects, often, parts):
     return chosen
 
 
-@kernel
+@part
 def _assign(work, used, labels, span):
     """Fill the labels of a group with the nearest centre; return whether any label changed."""
     changed, (base, points) = False, span
@@ -191,7 +191,7 @@ def _assign(work, used, labels, span):
     return changed
 
 
-@kernel
+@part
 def _nearest(tile, t, centres, used, found):
     """Fill found, from index t on, with the first of the nearest of the centres in use of 32 points."""
     f, g, h, i = zero(), zero(), zero(), zero()
@@ -209,7 +209,7 @@ def _nearest(tile, t, centres, used, found):
     store(found, t + 3 * W, i)
 
 
-@kernel
+@part
 def _recentre(values, span, labels, used, objects, often, work):
     """Move each centre to the mean of its points, which count as often as the weight of their object says."""
     counts, sums, d = work.counts, work.sums, values.shape[1]
@@ -267,7 +267,7 @@ def _gap(tile, t, centre, j):
     return gap * gap
 
 
-@kernel
+@part
 def _square_in_pairs(tile, t, centre):
     """Return the squared distances of eight points from a centre (d,), d <= 128, in the order of np.sum."""
     d, total = len(centre), zero()

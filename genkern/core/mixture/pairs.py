@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genkern.core.hmm.rows import aligned
-from genkern.core.jit import jit, kernel
+from genkern.core.jit import jit, kernel, part
 from genkern.core.simd.exponential import exp, two_to
 from genkern.core.simd.shuffle import exponent, inverse_power
 from genkern.core.simd.vectors import (
@@ -193,7 +193,7 @@ def _set_sums(left, right, scale, work, out):
             out[i, j] = math.log(total) if total > SAFE else _small_sum(left, right, i, g, j, work)
 
 
-@kernel
+@part
 def _fill_terms(left, right, i, g, t, work):
     """Fill the terms, to base 2, of sixteen points of the right with all of set i of the left, two at a time."""
     _, d, size = left.points.shape
@@ -220,7 +220,7 @@ def _fill_terms(left, right, i, g, t, work):
         store(work.terms, (size + s + e) * W, multiply_add(load(work.by, t + W), s3, two + weight))
 
 
-@kernel
+@part
 def _small_sum(left, right, i, g, j, work):
     """Return one of the logs where terms are near the end of the range or beyond: relative to the largest."""
     first, end, best = j * right.size, (j + 1) * right.size, LEAST

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from genkern.core.hmm.rows import aligned_columns
 from genkern.core.hmm.types import read_only
-from genkern.core.jit import kernel
+from genkern.core.jit import kernel, part
 from genkern.core.simd.columns import CHUNK, PITCH, from_columns, to_columns
 from genkern.core.simd.exponential import exp
 from genkern.core.simd.vectors import W, broadcast, element, load, maximum, store, zero
@@ -122,7 +122,7 @@ def _joint_terms(rows, log_weights, offsets, totals, log_p, work):
             from_columns(work.log_p, first, count, log_p)
 
 
-@kernel
+@part
 def _terms(log_weights, at, work, column, a, t):
     """Turn eight points' logs under the components of one mixture into terms; return their sum, and keep the top."""
     joint, k = work.joint, log_weights.shape[2]
@@ -143,7 +143,7 @@ def _terms(log_weights, at, work, column, a, t):
     return total
 
 
-@kernel
+@part
 def _add_log(total, work, a, t):
     """Add the logs of eight sums of terms to the tops in work.log_p, and keep the sums in work.weights."""
     store(work.weights, a * PITCH + t, total)

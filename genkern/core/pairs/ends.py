@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from genkern.core.jit import kernel
+from genkern.core.jit import part
 from genkern.core.pairs.plain import log_or_never
 from genkern.core.pairs.psi import spread
 from genkern.core.pairs.steps import VANISHED, do_again, total
@@ -51,7 +51,7 @@ FAINT = 2.0**-400  # entries of φ, relative to their sum, below which their pro
 LN2 = math.log(2.0)
 
 
-@kernel
+@part
 def clear(left, a, right, b, workspace, length):
     """Prepare the workspace for an item; return the bound of log k. Bounds lie behind e, at left[a], and e′."""
     x, n, width = workspace.numbers, workspace.rows, workspace.width
@@ -64,7 +64,7 @@ def clear(left, a, right, b, workspace, length):
     return bound
 
 
-@kernel
+@part
 def begin(left, a, right, b, workspace):
     """Set φ_1 = (π π′ᵀ) ∘ ψ; π lies at left[a], π′ at right[b]."""
     x = workspace.numbers
@@ -75,7 +75,7 @@ def begin(left, a, right, b, workspace):
             store(x, workspace.phi + at, value * load(x, workspace.psi + at))
 
 
-@kernel
+@part
 def scale_as_psi(workspace, first):
     """Multiply the array at this offset by the scale of ψ, mostly one; its entries may have underflowed before."""
     x, one = workspace.numbers, broadcast(1.0)
@@ -88,7 +88,7 @@ def scale_as_psi(workspace, first):
             store(x, at, load(x, at) * unit)
 
 
-@kernel
+@part
 def end(left, a, right, b, workspace, first):
     """Return Σ e_i e′_j φ_ij of the φ at this offset; e lies at left[a], e′ at right[b]."""
     x = workspace.numbers
@@ -101,7 +101,7 @@ def end(left, a, right, b, workspace, first):
     return s if workspace.lanes else broadcast(horizontal_sum(s))
 
 
-@kernel
+@part
 def watch(left, a, right, b, workspace, done):
     """Compare φ with the one a step before: set its growth, and mark as ready the lanes where it settled.
 
@@ -137,7 +137,7 @@ def watch(left, a, right, b, workspace, done):
     return any_lane(less(zero(), settled))
 
 
-@kernel
+@part
 def close(s, bound, workspace, remaining):
     """Set the results where they are ready, and return whether all are set.
 
@@ -163,7 +163,7 @@ def close(s, bound, workspace, remaining):
     return all_done
 
 
-@kernel
+@part
 def keep_up(left, a, right, b, workspace, done):
     """Check the lanes where φ may have fallen far below its bound since the last check."""
     x = workspace.numbers
@@ -174,7 +174,7 @@ def keep_up(left, a, right, b, workspace, done):
         look(left, a, right, b, workspace, done, behind)
 
 
-@kernel
+@part
 def look(left, a, right, b, workspace, done, chosen):
     """Mark the chosen lanes in which products that underflowed since the last check may matter later.
 
@@ -208,7 +208,7 @@ def look(left, a, right, b, workspace, done, chosen):
     store(x, SEEN, select(fresh, broadcast(float(done)), load(x, SEEN)))
 
 
-@kernel
+@part
 def judge(left, a, right, b, workspace, done):
     """Mark for recomputation the lanes whose results are far below their bounds and in which products underflowed."""
     x = workspace.numbers

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from genkern.core.jit import kernel
+from genkern.core.jit import kernel, part
 from genkern.core.pairs.types import LOST, SCALES, SHIFT, UNIT
 from genkern.core.simd.exponential import LOWEST, exp
 from genkern.core.simd.tiles import gather
@@ -50,7 +50,7 @@ def fetch(table, rows, units, psi, scales):
             item += 1
 
 
-@kernel
+@part
 def _fetch_lanes(table, row, column, psi, at):
     """Copy ψ of a row and eight columns, of which the last is repeated as needed, as (n, m, 8)."""
     numbers, strides = table.numbers, table.strides
@@ -69,7 +69,7 @@ def _fetch_lanes(table, row, column, psi, at):
                 psi[at + (i * m + j) * W + k] = element(numbers, first + i * strides[1] + j * strides[3])
 
 
-@kernel
+@part
 def _fetch_tiles(table, row, column, psi, at):
     """Copy ψ of one pair as (n, width), where the first m numbers of a row are set and the others are zero."""
     numbers, strides = table.numbers, table.strides
@@ -82,7 +82,7 @@ def _fetch_tiles(table, row, column, psi, at):
             psi[at + i * width + j] = element(numbers, here) if j < m else nothing
 
 
-@kernel
+@part
 def spread(v, a, spare):
     """Return the largest of eight numbers in all lanes; a[spare] is workspace for a vector."""
     store(a, spare, v)
@@ -92,7 +92,7 @@ def spread(v, a, spare):
     return broadcast(top)
 
 
-@kernel
+@part
 def largest(psi, first, size, lanes, a, spare):
     """Return the largest vector of ψ, of all lanes where these belong to one model; a[spare] is for workspace."""
     last = first + size - W
@@ -104,7 +104,7 @@ def largest(psi, first, size, lanes, a, spare):
     return top if lanes else spread(top, a, spare)
 
 
-@kernel
+@part
 def _scale_logs(psi, first, size, scales, to, lanes):
     """Replace log ψ by exp(log ψ - shift), the shift being the largest entry."""
     never = broadcast(-np.inf)
@@ -122,7 +122,7 @@ def _scale_logs(psi, first, size, scales, to, lanes):
     store(scales, to + LOST, lost)
 
 
-@kernel
+@part
 def scale_values(psi, first, size, scales, to, lanes):
     """Divide ψ by a power of two where its largest entry is far from one."""
     one = broadcast(1.0)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from numba.extending import overload
 
-from genkern.core.jit import UNCACHED, kernel
+from genkern.core.jit import UNCACHED, kernel, part
 from genkern.core.pairs.types import DONE, EXPONENT, REDO, SPARE
 from genkern.core.simd.tiles import (
     TILE,
@@ -116,7 +116,7 @@ def is_far(s):
     return any_lane(less(s, broadcast(SMALL))) or any_lane(less(broadcast(LARGE), s))
 
 
-@kernel
+@part
 def do_again(workspace, gone):
     """Mark the lanes where all of φ may have underflowed, unless their results are set."""
     undone = broadcast(1.0) - load(workspace.numbers, DONE)
@@ -147,7 +147,7 @@ def copy(a, first, b, to, size):
         store(b, to + at, load(a, first + at))
 
 
-@kernel
+@part
 def multiply(left, a, right, b, count, workspace, offsets, tile):
     """Set (n, columns, 8) to Σ_s left[a + s n + i] right[b + s width + j] over so many rows s.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from genkern.core.jit import kernel
+from genkern.core.jit import part
 from genkern.core.simd.shuffle import transpose
 from genkern.core.simd.tiles import TILE
 from genkern.core.simd.vectors import W, load, store
@@ -12,7 +12,7 @@ PAIRED = TILE >= 16  # there are registers enough for the sums of two models at 
 PITCH = CHUNK + W  # from one column to the next: powers of two would crowd into few sets of the cache
 
 
-@kernel
+@part
 def to_columns(a, first, count, out):
     """Fill out (width, PITCH) with ``a[first : first + count].T``, and zeros up to a whole number of vectors."""
     width = a.shape[1]
@@ -45,7 +45,7 @@ def to_columns(a, first, count, out):
             out[j, t] = a[first + t, j] if t < count else 0.0
 
 
-@kernel
+@part
 def from_columns(columns, first, count, out):
     """Fill ``out[first : first + count]`` (of N rows) with the columns (width, PITCH)."""
     width = out.shape[1]

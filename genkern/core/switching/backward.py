@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from genkern.core.jit import kernel
+from genkern.core.jit import part
 from genkern.core.kalman.matrices import add, add_outer, add_product, congruence, copy, multiply, symmetric_product
 
 LARGEST = float(np.finfo(np.float64).max)
 
 
-@kernel
+@part
 def go_back(regimes, indices, t, tree, work, sums):
     """Add the derivatives by the parameters of the node's regime at depth t; propagate derivatives to its parent."""
     k, w = tree.path[t], tree.mass[t]
@@ -45,7 +45,7 @@ def go_back(regimes, indices, t, tree, work, sums):
     tree.mass[t - 1] += w
 
 
-@kernel
+@part
 def _second(mean, cov, w, pull, push, work):
     """Fill square with the second moment w (P + m m^T) + 2 P G P + m (P g)^T + (P g) m^T, and b with P g."""
     n = len(mean)
@@ -62,7 +62,7 @@ def _second(mean, cov, w, pull, push, work):
             work.square[i, j] = w * cov[i, j] + 2.0 * work.square[i, j] + outer
 
 
-@kernel
+@part
 def _observed(inverse):
     """Return whether any channel was observed."""
     total = 0.0
@@ -71,7 +71,7 @@ def _observed(inverse):
     return total > 0.0
 
 
-@kernel
+@part
 def _return_update(C, t, tree, work, derivatives):
     r"""Add the derivatives by C, R and the offset b; fill a (n,) and other (n, n) with those by the belief before it.
 
@@ -106,7 +106,7 @@ def _return_update(C, t, tree, work, derivatives):
     _before_update(C, t, tree, work)
 
 
-@kernel
+@part
 def _before_update(C, t, tree, work):
     """Fill a (n,) and other (n, n) with the derivatives by mean and covariance of the belief before the update."""
     n, d = work.wide.shape
@@ -139,7 +139,7 @@ def _before_update(C, t, tree, work):
             work.other[i, j] += 0.5 * mixed
 
 
-@kernel
+@part
 def _return_predict(A, t, tree, work, by_A, left):
     """Add a m^T + 2 B A P to the derivative by A, the second moment of the state left, and propagate derivatives."""
     n = len(work.a)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genkern.core.jit import kernel
+from genkern.core.jit import kernel, part
 from genkern.core.kalman.matrices import add, add_outer, copy
 from genkern.core.kalman.steps import Floats, Ints, buffers, predict, relative, update
 from genkern.core.switching.passes import over_objects
@@ -67,7 +67,7 @@ def for_objects(regimes, values, offsets, members, merged, workspace, gamma):
                 gamma[row, k] = merged.weight[k]
 
 
-@kernel
+@part
 def _step(regimes, p, x, t, before, merged, workspace):
     """Replace the Gaussians of all regimes by the next, and the log weights; ``before`` (S,) are the last shares."""
     S, n = merged.mean.shape[1:]
@@ -90,7 +90,7 @@ def _step(regimes, p, x, t, before, merged, workspace):
             merged.mean[0, k, a] = merged.mean[1, k, a]
 
 
-@kernel
+@part
 def _mix(column, before, merged, mean, cov):
     """Fill mean and cov with those of the mixture from which a regime is entered; return its probability."""
     S, n = merged.mean.shape[1:]
@@ -114,7 +114,7 @@ def _mix(column, before, merged, mean, cov):
     return total
 
 
-@kernel
+@part
 def _fill_shares(log_weight, shares):
     """Fill shares that sum to one from log weights."""
     top = -np.inf

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genkern.core.jit import inlined, kernel
+from genkern.core.jit import inlined, part
 from genkern.core.kalman.matrices import add_outer, copy, multiply
 from genkern.core.kalman.steps import HALF_LOG_2PI, Floats, Ints
 from genkern.core.switching.types import Regimes
@@ -171,7 +171,7 @@ def observation(R, inverse, constant, x, space):
     return -size * HALF_LOG_2PI - invert(R, space.observed[:size], space.part, space.small)
 
 
-@kernel
+@part
 def invert(matrix, chosen, lower, out):
     """Fill the chosen rows and columns of out with the inverse of those of a matrix; return log|V|/2, NaN: singular."""
     size = len(chosen)
@@ -206,7 +206,7 @@ def invert(matrix, chosen, lower, out):
     return half
 
 
-@kernel
+@part
 def apply(matrix, vector, out):
     """Fill out with matrix times vector."""
     for a in range(len(out)):

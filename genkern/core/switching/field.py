@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genkern.core.jit import inlined, kernel
+from genkern.core.jit import inlined, kernel, part
 from genkern.core.kalman.matrices import add, add_outer, congruence, copy, multiply
 from genkern.core.kalman.roots import ROUNDED
 from genkern.core.kalman.rounding import EPS
@@ -101,7 +101,7 @@ def smooth_objects(data, gamma, members, space, beliefs, expected):
                 expected[first + t, k] = total
 
 
-@kernel
+@part
 def _eliminate(data, p, first, length, gamma, space):
     """Fill J (inverses), j and link of every step; return the entropy of Q(s), NaN if a block is not positive."""
     regimes, precisions, values, _ = data
@@ -134,7 +134,7 @@ def _eliminate(data, p, first, length, gamma, space):
     return entropy
 
 
-@kernel
+@part
 def _own_terms(regimes, precisions, p, t, gamma, x, space):
     """Fill square with the mean precision of s_t given its past and x_t, link[t] with V_t, and j[t] with the terms."""
     n = len(space.v)
@@ -164,7 +164,7 @@ def _own_terms(regimes, precisions, p, t, gamma, x, space):
                 j[a] += w * space.v[a]
 
 
-@kernel
+@part
 def _look_back(C, x, offset, space):
     """Fill u with R^-1 (x - b), wide with R^-1 C over the observed channels; small holds R^-1, zero elsewhere."""
     d, n = C.shape
@@ -180,7 +180,7 @@ def _look_back(C, x, offset, space):
             space.wide[c, a] = total
 
 
-@kernel
+@part
 def _substitute(first, length, space, beliefs):
     """Fill means, covariances and those between neighbours, from the last step back."""
     n = len(space.v)

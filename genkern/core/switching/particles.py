@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genkern.core.jit import kernel
+from genkern.core.jit import kernel, part
 from genkern.core.kalman.matrices import copy
 from genkern.core.kalman.rounding import begin, carry, counted_update, counts_of, leave, recall
 from genkern.core.kalman.steps import Floats, Ints, buffers, predict, relative
@@ -93,7 +93,7 @@ def filter_objects(data, members, particles, uniforms, clouds, workspaces, logs,
                 break
 
 
-@kernel
+@part
 def _continue(regimes, x, t, alive, clouds, workspaces, lost):
     """Fill ``ahead`` with all continuations of the particles, log weights included; return their number, -1: singular.
 
@@ -131,7 +131,7 @@ def _continue(regimes, x, t, alive, clouds, workspaces, lost):
     return count
 
 
-@kernel
+@part
 def _normalise(log_weight):
     """Turn log weights into those of weights that sum to one; return the log of the old sum."""
     top = -np.inf
@@ -146,7 +146,7 @@ def _normalise(log_weight):
     return top + rest
 
 
-@kernel
+@part
 def _thin(ahead, count, particles, uniform, here):
     """Move at most about so many of the continuations into ``here``; return their number."""
     many = count > particles

@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from joblib import effective_n_jobs
 
-from genkern.core.jit import kernel
+from genkern.core.jit import kernel, part
 from genkern.core.kalman.matrices import copy
 from genkern.core.kalman.rounding import begin, carry, counted_update, counts_of, leave, recall
 from genkern.core.kalman.steps import Floats, Ints, buffers, predict, relative, update
@@ -102,7 +102,7 @@ def walk_objects_up(data, members, tree, workspaces, masses, sums):
             walk_up(regimes, (p, i, offsets[i]), x, (masses[i, 0], masses[i, 1]), tree, workspaces, sums)
 
 
-@kernel
+@part
 def walk_down(regimes, p, x, tree, workspaces, failed, lost):
     """Return the log of the summed weights of all leaves, as that of the largest and the rest, which are to be added.
 
@@ -140,7 +140,7 @@ def walk_down(regimes, p, x, tree, workspaces, failed, lost):
     return top, np.log(total)
 
 
-@kernel
+@part
 def walk_up(regimes, indices, x, total, tree, workspaces, sums):
     """Add to the sums of object ``indices[1]``, whose model is ``indices[0]`` and whose first position ``indices[2]``.
 
@@ -173,7 +173,7 @@ def walk_up(regimes, indices, x, total, tree, workspaces, sums):
             _add_impossible(regimes, indices, depth, tree, weight, sums)
 
 
-@kernel
+@part
 def _enter(regimes, p, x, t, tree, workspace, counts):
     """Fill the belief and the log weight of the node of regime path[t] at depth t; zero probabilities are left out.
 
@@ -215,7 +215,7 @@ def _enter(regimes, p, x, t, tree, workspace, counts):
     return NODE
 
 
-@kernel
+@part
 def _keep_update(t, tree, workspace):
     """Store the update at depth t for the way back, and set the sums over its children to zero."""
     n, d = workspace.gain.shape
@@ -234,7 +234,7 @@ def _keep_update(t, tree, workspace):
             tree.push[t, i, j] = 0.0
 
 
-@kernel
+@part
 def _add_impossible(regimes, indices, last, tree, weight, sums):
     """Add the weight of a path with one step of probability zero to the derivative by it."""
     p, row = indices[0], indices[1]

@@ -20,7 +20,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from genkern.core.arrays.products import mirror
-from genkern.core.jit import jit, kernel
+from genkern.core.jit import jit, part
 from genkern.core.simd.exponential import exp
 from genkern.core.simd.vectors import W, broadcast, load, maximum, multiply_add, store, zero
 
@@ -117,7 +117,7 @@ def _sum_words(codes, words, others, offsets, k, similarity, half, sums):
             sums[i, j] = total[:count].sum()
 
 
-@kernel
+@part
 def _add_word(rows, offsets, weight, count, total):
     """Add to total (count,) the similarity of a word, given by offsets into ``rows``, to all words of a sequence."""
     for t in range(0, count, W):
@@ -150,7 +150,7 @@ def _sum_points(points, ends, others, offsets, k, nearness, half, sums):
             sums[i, j] = total[:count].sum()
 
 
-@kernel
+@part
 def _add_window(window, columns, scale, count, total):
     """Add to total (count,) the similarity of a window (k, d) to all windows of a sequence."""
     k, d = window.shape
@@ -163,7 +163,7 @@ def _add_window(window, columns, scale, count, total):
         store(total, t, load(total, t) + exp(zero() - square))
 
 
-@kernel
+@part
 def _add_absolute(window, columns, scale, count, total):
     """Add to total (count,) the similarity of a window (k, d), by absolute differences, to all of a sequence."""
     k, d = window.shape

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from genkern.data.describe import Rows
 from genkern.data.digests import make_key
 from genkern.data.objects import Packed
 from genkern.models.adapt.calls import Calls, as_packed, plain
@@ -106,6 +107,19 @@ class Adapted(Model):
         if self.shape:
             return f"Adapted(stack of {self.shape}, {self.kind.__qualname__})"
         return f"Adapted({self._own.model!r:.60}, gradient_by={self.gradient_by!r})"
+
+    def _heading(self) -> str:
+        return f"{self.kind.__qualname__}, adapted" + (f" (stack of {self.shape})" if self.shape else "")
+
+    def _details(self) -> Rows:
+        drawn: Rows = [("draws", f"{self.n_draws}, seed {self.seed}")]
+        if self.shape:
+            return drawn
+        own = self._own
+        ways = {"own": "by its log_prob_grad", "jax": "by JAX", "torch": "by torch"}
+        way = "no parameters declared" if own.method is None else ways.get(own.method, "by differences of log_prob")
+        names = ", ".join(own.parameters.names)
+        return [("model", f"{own.model!r:.60}"), ("parameters", names or "-"), ("derivatives", way), *drawn]
 
     # --- identity
 

@@ -13,6 +13,9 @@ from genkern.data.objects import Packed
 from genkern.validation import Floats, check_int
 
 AGREE = 1e-6  # largest relative difference between log_prob of one object, and of the same among others
+REMEDY = (
+    "If it takes one object, add up what it returns for the parts of it; if it takes many, return one number for each."
+)
 SAMPLE = (
     "sample(n, rng), which returns a list of n objects, or sample(rng), which returns one; rng is a NumPy Generator"
 )
@@ -76,7 +79,8 @@ class Calls:
         bad = np.flatnonzero(np.isnan(logs) | np.isposinf(logs))
         if len(bad):
             raise ValueError(
-                f"{self.who}: log_prob must return numbers below infinity. Got {logs[bad[0]]} for object {bad[0]}."
+                f"{self.who}: log_prob must return numbers below infinity. Got {logs[bad[0]]} for object {bad[0]}. "
+                "What is impossible has -inf; look for logarithms of negative numbers, and for divisions by 0."
             )
         return logs
 
@@ -87,24 +91,53 @@ class Calls:
             many, failure = _tried(lambda: plain(self.model.log_prob(together(pair))), (2,))
             single, other = _tried(lambda: plain(self.model.log_prob(pair[0])), ())
             if many is None and single is None:
+                remedy = "" if isinstance(other, Exception) else f" {REMEDY}"
                 raise ValueError(
                     f"{self.who}: log_prob must return a number for one object, or an array of n numbers for n. Given "
-                    f"object 0, {other}; given two objects, {failure}."
+                    f"object 0, {_said(other)}; given two objects, {_said(failure)}.{remedy}"
                 ) from (other if isinstance(other, Exception) else None)
             if many is not None and single is not None and not np.isclose(many[0], single, AGREE, AGREE):
                 raise ValueError(
                     f"{self.who}: log_prob of object 0 is {single:g} alone, and {many[0]:g} among others. Say what it "
                     "takes: adapt(model, vectorized=False) for one object, True for many."
                 )
+            if many is None:
+                self._refuse_totals(pair, single)
             self.vectorized = many is not None
         return self.vectorized
+
+    def _refuse_totals(self, pair: list[Any], single: Any) -> None:
+        """Raise where ``log_prob`` takes a list and returns the total or the mean of its objects.
+
+        It takes the first object then for a list of its parts. A function of one object gives the same number for the
+        stack of that object alone, or none.
+        """
+        one, other, both = (
+            _tried(lambda part=part: plain(self.model.log_prob(together(part))), ())[0] for part in (*zip(pair), pair)
+        )
+        if one is None or other is None or both is None or np.isclose(one, single, AGREE, AGREE):
+            return
+        for name, count in (("sum", 1), ("mean", 2)):
+            if np.isclose(both, (one + other) / count, AGREE, AGREE):
+                raise ValueError(
+                    f"{self.who}: log_prob must return one number for each object of a list. Got one number for two "
+                    f"objects, the {name} of both. Return an array of n numbers for n objects; if it does take a "
+                    "single object, say adapt(model, vectorized=False)."
+                )
 
     def rows(self, method: Any, objects: list[Any], what: str) -> Floats:
         """Return rows (n, p) of a method, called as ``log_prob`` is."""
         if self.is_vectorized(objects):
             table = plain(self._many(method, objects, what))
         else:
-            table = np.stack([plain(self._one(method, x, i, what)) for i, x in enumerate(objects)])
+            rows = [plain(self._one(method, x, i, what)) for i, x in enumerate(objects)]
+            for i, row in enumerate(rows):
+                if row.ndim != 1 or row.shape != rows[0].shape:
+                    raise ValueError(
+                        f"{self.who}: {what} of one object must return p numbers, one for each parameter. Got "
+                        f"{_told(row)} for object {i}" + (f", and {_told(rows[0])} for object 0." if i else ".")
+                    )
+            table = np.stack(rows)
         width = table.shape[1] if table.ndim == 2 else -1
         return self._numbers(table, (len(objects), width), what)
 
@@ -113,12 +146,24 @@ class Calls:
         generator = np.random.default_rng(rng)
         options = self._options(length)
         count = check_int(n, "n", f"{self.who}.sample", 0)
-        if not options.pop("many"):
-            return [self.model.sample(rng=generator, **options) for _ in range(count)]
-        drawn = list(self.model.sample(count, rng=generator, **options))
-        if len(drawn) != count:
-            raise ValueError(f"{self.who}: sample({count}, rng) must return {count} objects. Got {len(drawn)}.")
+        many = options.pop("many")
+        drawn = (
+            self._drawn(count, generator, options)
+            if many
+            else [self.model.sample(rng=generator, **options) for _ in range(count)]
+        )
+        for i, x in enumerate(drawn):
+            if isinstance(x, np.ndarray | float) and np.isnan(x).any():
+                raise ValueError(f"{self.who}: sample must return objects without NaN. Got NaN in object {i}.")
         return drawn
+
+    def _drawn(self, count: int, generator: Any, options: dict[str, Any]) -> list[Any]:
+        """Return n objects of a method that draws many at once."""
+        drawn = self.model.sample(count, rng=generator, **options)
+        if not hasattr(drawn, "__len__") or len(drawn) != count:
+            came = len(drawn) if hasattr(drawn, "__len__") else type(drawn).__name__
+            raise ValueError(f"{self.who}: sample({count}, rng) must return {count} objects. Got {came}.")
+        return list(drawn)
 
     def _options(self, length: int | None) -> dict[str, Any]:
         """Return the keywords of ``sample``, and whether it draws many at once."""
@@ -139,8 +184,8 @@ class Calls:
             return method(together(objects))
         except Exception as error:
             raise ValueError(
-                f"{self.who}: {what} of {len(objects)} objects failed with {type(error).__name__}: {error} If it takes "
-                "one object at a time, say adapt(model, vectorized=False)."
+                f"{self.who}: {what} of {len(objects)} objects failed with {type(error).__name__}: {_said(error)}. If "
+                "it takes one object at a time, say adapt(model, vectorized=False)."
             ) from error
 
     def _one(self, method: Any, x: Any, i: int, what: str) -> Any:
@@ -176,3 +221,7 @@ def _tried(call: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 def _told(found: Any) -> str:
     return f"an array of shape {found.shape}" if found.dtype.kind in "fiu" else f"{found.tolist()!r:.60}"
+
+
+def _said(failure: Any) -> str:
+    return str(failure).rstrip(". ") or type(failure).__name__

@@ -214,11 +214,11 @@ def out_of_range(value: Floats, kind: str) -> NDArray[np.bool_]:
     return low | (value > (1.0 if kind in PROBABILITY else HIGHEST))
 
 
-def refuse_beyond(mean: Floats, who: str) -> None:
-    """Raise where counts of so large a mean cannot be drawn."""
+def refuse_beyond(mean: Floats, who: str, what: str = "means") -> None:
+    """Raise where counts of so large a mean, or of what is named instead, cannot be drawn."""
     if (mean > MOST).any():
         where = tuple(int(i) for i in np.argwhere(mean > MOST)[0])
         raise ValueError(
-            f"{who}.sample: counts are drawn as 64-bit integers; expected means up to {MOST:g}. Got {mean[where]:g} at "
-            f"index {where}. Count in larger units."
+            f"{who}.sample: counts are drawn as 64-bit integers; expected {what} up to {MOST:g}. Got {mean[where]:g} "
+            f"at index {where}. Count in larger units."
         )

@@ -151,14 +151,36 @@ class Gaussian(Leaf):
             a, b = np.tril_indices(d)
             spread = np.where(a == b, 1.0, 2.0) * matrix[..., a, b]
         else:
-            precision, slope = self._once(("slopes", coordinates), lambda: self._slopes(coordinates))
-            first = blocks["mean"] * precision
+            return self._not_overflown(self._slopes_of_variances(blocks, coordinates))
+        return self._not_overflown(np.concatenate([first.reshape(groups, -1), spread.reshape(groups, -1)], axis=1))
+
+    def _slopes_of_variances(self, blocks: dict[str, Floats], coordinates: str) -> Floats:
+        """Return derivatives (G, p) by means and variances, or by the one variance of isotropic members."""
+        precision, slope = self._once(("slopes", coordinates), lambda: self._slopes(coordinates))
+        groups, size = len(blocks["mean"]), self.mean.size
+        out = np.empty((groups, size + (len(self.mean) if self.covariance_type == "isotropic" else size)))
+        np.multiply(blocks["mean"].reshape(groups, -1), precision.ravel(), out=out[:, :size])
+        if self.covariance_type == "isotropic":
             spread = blocks["cov"] * precision
             spread -= blocks["weight"][..., None]
-            if self.covariance_type == "isotropic":
-                spread = spread.sum(axis=-1, keepdims=True)
-            spread *= slope.reshape(spread.shape[1:])
-        return np.concatenate([first.reshape(groups, -1), spread.reshape(groups, -1)], axis=1)
+            np.sum(spread, axis=-1, out=out[:, size:])
+        else:
+            np.multiply(blocks["cov"].reshape(groups, -1), precision.ravel(), out=out[:, size:])
+            out[:, size:] -= np.repeat(blocks["weight"], self.mean.shape[-1], axis=-1)
+        with np.errstate(over="ignore"):
+            out[:, size:] *= slope.ravel()
+        return out
+
+    def _not_overflown(self, result: Floats) -> Floats:
+        """Return derivatives or information; of variances that are too small, they overflow and are refused."""
+        if not np.isfinite(result).all():
+            smallest = self.variances.min()
+            raise ValueError(
+                "Gaussian: derivatives and information need variances whose inverses, and squares of these, do not "
+                f"overflow with the objects. Got variances from {smallest:g}. Divide all objects by a number such as "
+                f"{np.sqrt(smallest):.0e} before."
+            )
+        return result
 
     def _slopes(self, coordinates: str) -> tuple[Floats, Floats]:
         """Return precisions, and what derivatives in log v / 2 are multiplied by for the named coordinates."""
@@ -169,16 +191,17 @@ class Gaussian(Leaf):
         self._refuse_singular()
         if self.covariance_type == "full":
             inverse = precisions(self.cov)
-            return [*(draws[:, None, None] * inverse), *map(vech_information, inverse, draws)]
+            with np.errstate(over="ignore", invalid="ignore"):
+                blocks = [*(draws[:, None, None] * inverse), *map(vech_information, inverse, draws)]
+            return [self._not_overflown(block) for block in blocks]
         variances = self.variances
         means = map(diagonal_information, draws[:, None] / variances)
         count = self.mean.shape[-1] if self.covariance_type == "isotropic" else 1
         spread = self.cov.reshape(len(draws), -1)
         jacobian = spread_jacobian(spread, coordinates)
-        return [
-            *means,
-            *map(diagonal_information, 0.5 * count * draws[:, None] * (jacobian / spread) ** 2),
-        ]
+        with np.errstate(over="ignore"):
+            about_spread = self._not_overflown(0.5 * count * draws[:, None] * (jacobian / spread) ** 2)
+        return [*means, *map(diagonal_information, about_spread)]
 
     def parameters(self, coordinates: str = "softmax") -> Floats:
         """Return means, then covariance parameters."""

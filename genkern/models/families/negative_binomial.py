@@ -96,6 +96,8 @@ class NegativeBinomial(FieldLeaf):
         """Return one vector from each named member."""
         with np.errstate(over="ignore"):
             refuse_beyond(self.size / self.prob, "NegativeBinomial")
+            largest = (1.0 - self.prob) / self.prob * (self.size + 10.0 * np.sqrt(self.size))
+            refuse_beyond(largest, "NegativeBinomial", "(1 - p) / p (r + 10 sqrt(r))")
         return rng.negative_binomial(self.size[which], self.prob[which]).astype(np.float64)
 
 
@@ -131,9 +133,12 @@ def _size_information(size: float, prob: float) -> float:
     r"""Return :math:`r^2 \sum_{k \ge 0} P(x > k) / (r + k)^2`, r^2 times the mean of trigamma(r) - trigamma(r + x).
 
     Beyond the first terms the sum is an integral, to a relative error of the inverse square of their number: by
-    Gauss-Legendre quadrature between points that grow by a factor, and others where P falls from one to zero.
+    Gauss-Legendre quadrature between points that grow by a factor, and others where P falls from one to zero. Of sizes
+    from 1e15 on, P is a step and the sum r (1 - p), to rounding.
     """
     fail = 1.0 - prob
+    if size > 1e15:
+        return size * fail
 
     def term(k: Floats) -> Floats:
         value: Floats = betainc(k + 1.0, size, fail) * (size / (size + k)) ** 2

@@ -306,9 +306,8 @@ def warn_lone(
     more = f" ({len(found)} such in {models} of {len(run.models)} models)" if len(found) > 1 else ""
     warn(
         f"{limits.who}: {where}{whose} rests on an effective number of {first.weight:.2g} observations{what} variance "
-        f"at the floor{more}. Its likelihood is as high as the floor is low, and says nothing of the data. Look for an "
-        f"outlier or copies of a point, lower the number of {names[len(first.place) - 1]}s, raise the floor, or use a "
-        "prior (GaussianEstimator(estimate='map')).",
+        f"at the floor{more}: an outlier, or copies of a point. Lower the number of {names[len(first.place) - 1]}s, "
+        "raise the floor, or use a prior (GaussianEstimator(estimate='map')).",
         ConvergenceWarning,
         [("one observation", limits.who)],
         stacklevel=stacklevel,

@@ -23,7 +23,8 @@ from genkern.models.fit.em import Steps
 from genkern.validation import Floats
 
 POWER = 0.7  # between 1/2 and 1, so that the pass converges; the usual choice between fast (1/2) and smooth (1)
-SIMPLEX = frozenset(("start", "transitions", "end", "stop", "phases", "weights", "probs"))
+PROFILE = ("match", "insert", "entry", "exits", "flanks")  # and transitions
+SIMPLEX = frozenset(("start", "transitions", "end", "stop", "phases", "weights", "probs", *PROFILE))
 FAINT = 1e-290  # probabilities whose expected counts are taken for zero
 
 

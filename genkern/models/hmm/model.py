@@ -175,17 +175,17 @@ class HMM(HiddenPaths):
         emissions = self.emissions.member_gradient(emission_blocks(statistics), coordinates)
         first, last = n + n * n, n + n * n + emissions.shape[1]
         out = np.empty((len(raw), last + (0 if self.final is None else n)))
-        simplex.gradient(statistics["start"], self.start, coordinates, out[:, :n])
-        steps = out[:, n:first].reshape(raw.shape)  # a view
+        simplex.put_gradient(statistics["start"], self.start, coordinates, out, 0)
         out[:, first:last] = emissions
         if self.stop is None:
-            simplex.gradient(raw, self.transitions, coordinates, steps)
+            simplex.put_gradient(raw, self.transitions, coordinates, out, n)
         else:
             joint = np.concatenate([raw, statistics["stop"][..., None]], axis=-1)
             rows = simplex.gradient(joint, self._rows(), coordinates)
-            steps[:], out[:, last:] = rows[..., :-1], rows[..., -1]
+            out[:, n:first] = rows[..., :-1].reshape(len(raw), -1)
+            out[:, last:] = rows[..., -1]
         if self.end is not None:
-            simplex.gradient(statistics["end"], self.end, coordinates, out[:, last:])
+            simplex.put_gradient(statistics["end"], self.end, coordinates, out, last)
         return out
 
     def information(self, lengths: ArrayLike, coordinates: str = "softmax") -> InformationBlocks:

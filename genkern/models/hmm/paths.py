@@ -25,25 +25,26 @@ class HiddenPaths(Model):
     def chains(self) -> core.Chains:
         """Return start, transitions and end as arrays with a leading axis of models."""
 
-    def posterior(self, X: Any, pairs: bool = False) -> list[Any]:
+    def posterior(self, X: Any, pairs: bool = False, n_jobs: int | None = None) -> list[Any]:
         r"""Return state posteriors :math:`\gamma_t(i)` per object, (T, n); with ``pairs`` also xi, (T - 1, n, n)."""
         packed = self.pack(X)
-        gamma, xi = self._marginals(packed, pairs)
-        states = np.split(gamma, packed.offsets[1:-1])
-        if xi is None:
+        found = self._marginals(packed, pairs, n_jobs)
+        states = np.split(found.states, packed.offsets[1:-1])
+        if not pairs:
             return states
-        return list(zip(states, np.split(xi, (packed.offsets - np.arange(len(packed.offsets)))[1:-1])))
+        return list(zip(states, np.split(found.pairs, (packed.offsets - np.arange(len(packed.offsets)))[1:-1])))
 
     def state_posteriors(self, packed: Packed) -> Floats:
         """Return the posteriors (N, n) of the states of all positions."""
-        return self._marginals(self.pack(packed), False)[0]
+        return self._marginals(self.pack(packed), False, None).states
 
-    def _marginals(self, packed: Packed, pairs: bool) -> tuple[Floats, Floats | None]:
-        """Return gamma (N, n) and, with ``pairs``, xi (N - n_objects, n, n), refusing impossible objects."""
+    def _marginals(self, packed: Packed, pairs: bool, n_jobs: int | None) -> core.Marginals:
+        """Return posteriors of all positions, refusing impossible objects."""
         self._require_single("posterior")
         evidence = self.emissions.evidence(packed)
-        self._refuse_impossible(core.log_prob(self.chains(), evidence, packed.offsets), packed, evidence)
-        return core.marginals(self.chains(), evidence, packed.offsets, pairs=pairs)
+        found = core.marginals(self.chains(), evidence, packed.offsets, pairs, n_jobs)
+        self._refuse_impossible(found.log_prob, packed, evidence)
+        return found
 
     def filter(self, X: Any) -> list[Floats]:
         r"""Return :math:`P(q_t = i \,|\, x_0 \dots x_t)` per object, (T, n): what is known before the future is seen.
@@ -58,21 +59,23 @@ class HiddenPaths(Model):
         self._refuse_impossible(log_prob, packed, evidence)
         return np.split(states, packed.offsets[1:-1])
 
-    def viterbi(self, X: Any) -> list[NDArray[np.int32]]:
-        """Return the most probable state path of each object."""
-        path, log_prob, packed, evidence = self._best_paths(X, "viterbi")
+    def viterbi(self, X: Any, n_jobs: int | None = None) -> list[NDArray[np.int32]]:
+        """Return the most probable state path of each object; ties go to the lower state."""
+        path, log_prob, packed, evidence = self._best_paths(X, "viterbi", n_jobs)
         self._refuse_impossible(log_prob, packed, evidence)
         return np.split(path, packed.offsets[1:-1])
 
-    def viterbi_log_prob(self, X: Any) -> Floats:
+    def viterbi_log_prob(self, X: Any, n_jobs: int | None = None) -> Floats:
         r"""Return :math:`\max_q \log p(x, q)`, (n_objects,): of the path of ``viterbi``, -inf where there is none."""
-        return self._best_paths(X, "viterbi_log_prob")[1]
+        return self._best_paths(X, "viterbi_log_prob", n_jobs)[1]
 
-    def _best_paths(self, X: Any, what: str) -> tuple[NDArray[np.int32], Floats, Packed, core.Evidence]:
+    def _best_paths(
+        self, X: Any, what: str, n_jobs: int | None
+    ) -> tuple[NDArray[np.int32], Floats, Packed, core.Evidence]:
         self._require_single(what)
         packed = self.pack(X)
         evidence = self.emissions.evidence(packed)
-        return *core.viterbi(self.chains(), evidence, packed.offsets), packed, evidence
+        return *core.viterbi(self.chains(), evidence, packed.offsets, n_jobs), packed, evidence
 
     def sample_paths(self, X: Any, n: int, rng: Any = None) -> list[NDArray[np.int32]]:
         r"""Return n independent draws of :math:`p(q | x)` for each object, (n, T): whole paths, not states one by one.

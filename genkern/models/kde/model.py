@@ -124,6 +124,12 @@ class KDE(Leaf):
         """
         rows = 1 if len(self.shape) == 1 else packed.n_objects
         sums = core.gradients(self._kernels(rows), packed.values, packed.offsets, weights, totals)
+        if not np.isfinite(sums.variance).all():
+            raise ValueError(
+                "KDE: derivatives need a variance whose inverse squared does not overflow with the objects. Got "
+                f"{self.variance.min():g}. Divide points and objects by a number such as "
+                f"{np.sqrt(self.variance.min()):.0e} before."
+            )
         count = self.points.shape[-2]
         points = np.ascontiguousarray(np.swapaxes(sums.points[..., :count], -1, -2))
         return {"points": points, "variance": sums.variance, "weights": sums.weights[..., :count]}

@@ -46,6 +46,12 @@ def information_blocks(
     for place in (2, 3, 5):
         sizes[place] = len(lds_covariance.names("", getattr(system, system._fields[place]).shape))
     A, C, by_Q, by_R, mean, by_P, b = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    if not all(np.isfinite(part).all() for part in (expected.left, expected.seen, expected.seen_sum)):
+        raise ValueError(
+            f"{who}.information: 'transition'{where} must keep the moments of states finite over all steps. Got "
+            f"eigenvalues up to {np.abs(np.linalg.eigvals(system.transition)).max():g}. Shorten the series, or take a "
+            "stable system."
+        )
     column = expected.seen_sum[:, None]
     moment = np.block([[expected.seen, column], [column.T, np.full((1, 1), expected.looks)]])
     return [

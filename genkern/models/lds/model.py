@@ -247,6 +247,7 @@ class LDS(Model):
         self._require_single("information")
         return information_blocks(self, self._expected(np.asarray(lengths)), coordinates, "LDS")
 
+    @np.errstate(over="ignore", invalid="ignore")  # what overflows is refused with the information
     def _expected(self, lengths: NDArray[Any]) -> ExpectedSums:
         """Return expected moments and numbers of steps, averaged over lengths."""
         Q, _, second = self.matrices()

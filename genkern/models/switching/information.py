@@ -29,6 +29,7 @@ def complete_information(model: Any, lengths: NDArray[Any], coordinates: str) ->
     return pairs
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is refused with the information
 def _expected_moments(model: Any, lengths: NDArray[Any]) -> tuple[ExpectedSums, Floats]:
     r"""Return expected moments and numbers of steps by regime, and of steps out of it (S,), averaged over lengths.
 

@@ -182,7 +182,8 @@ def _paragraphs(text: str) -> str:
 
 def _html_table(table: Table) -> str:
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.head)
-    rows = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in table.texts()]
+    whole = " ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"  # on one line
+    rows = ["".join(f"<td>{html.escape(cell.replace(*whole))}</td>" for cell in row) for row in table.texts()]
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return f"<table><caption>{html.escape(table.caption)}</caption><tr>{head}</tr>{body}</table>"
 

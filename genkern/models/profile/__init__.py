@@ -1,0 +1,1 @@
+"""Profile models of families of sequences."""
