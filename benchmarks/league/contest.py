@@ -20,17 +20,19 @@ HEADER = f"{'set':28} {'error %':>14} {'seconds':>8} {'GB':>6} {'goal':>6} {'tod
 
 
 class Task(NamedTuple):
-    """Objects in the order of their file, labels, and what must not be in both parts of a split, if anything."""
+    """Objects in the order of their file, labels, what must not be in both parts of a split, and which ones are to be
+    learnt from, where the file says so itself."""
 
     X: Any
     y: NDArray[Any]
     groups: NDArray[Any] | None = None
+    train: NDArray[np.bool_] | None = None
 
 
 class Contest(NamedTuple):
-    """A set by name of its split file, what loads it, the pipeline, the goal and today's best error in percent."""
+    """A set by name of its split file, if it has one, what loads it, a pipeline, the goal and today's best error (%)."""
 
-    split: str
+    split: str | None
     load: Callable[[], Task]
     make: Callable[[], Any]
     goal: float
@@ -41,7 +43,7 @@ def run(contest: Contest, name: str, task: Task) -> None:
     """Fit and test on every split; print mean and spread of the error, time, peak memory, the area under the curve."""
     begin = time.perf_counter()
     errors, areas = [], []
-    for train, test in splits(contest.split):
+    for train, test in folds_of(contest, task):
         groups = {} if task.groups is None else {"ridge__groups": task.groups[train]}
         model = contest.make().fit(pick(task.X, train), task.y[train], **groups)
         errors.append(100 * float(np.mean(model.predict(pick(task.X, test)) != task.y[test])))
@@ -57,6 +59,14 @@ def row(name: str, errors: list[float], seconds: float, memory: float | None = N
     """Return name, mean and spread of the error in percent, time, and peak memory where it is known."""
     spread = f"{np.mean(errors):.1f}" + (f" ± {np.std(errors):.1f}" if len(errors) > 1 else "")
     return f"{name:28} {spread:>14} {seconds:8.1f} {'-' if memory is None else f'{memory:.2f}':>6}"
+
+
+def folds_of(contest: Contest, task: Task) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Return the row numbers of the training and test part of every split of a contest."""
+    if contest.split is not None:
+        return splits(contest.split)
+    assert task.train is not None
+    return [(np.flatnonzero(task.train), np.flatnonzero(~task.train))]
 
 
 def splits(name: str) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:

@@ -22,7 +22,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 from sklearn.svm import LinearSVC
 
-from benchmarks.league.contest import Contest, Task, pick, row, splits
+from benchmarks.league.contest import Contest, Task, folds_of, pick, row
 
 PYTHON = Path(__file__).parents[2] / ".venv-league" / "bin" / "python"
 AEON = ("MR-Hydra, padded", "MR-Hydra, resampled", "RDST", "QUANT, padded", "QUANT, resampled")
@@ -34,14 +34,14 @@ def run_peers(contest: Contest, task: Task) -> None:
     if isinstance(task.X[0], str):
         for name, make in (TEXTS if " " in task.X[0] else WORDS).items():
             begin = time.perf_counter()
-            errors = [_error(make, task, train, test) for train, test in splits(contest.split)]
+            errors = [_error(make, task, train, test) for train, test in folds_of(contest, task)]
             print(row(f"  {name}", errors, time.perf_counter() - begin), flush=True)
         return
     if not PYTHON.exists():
         raise SystemExit("benchmarks.league: aeon needs an environment of its own. 'make league' makes it.")
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "set.npz")
-        _write(path, task, splits(contest.split))
+        _write(path, task, folds_of(contest, task))
         for name in AEON:
             done = subprocess.run(
                 [str(PYTHON), str(Path(__file__).with_name("aeon_peers.py")), path, name],

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 from functools import partial
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from benchmarks.league.contest import Contest, Task, fasta_of, pick, splits
+from benchmarks.league.contest import SHARED, Contest, Task, fasta_of, pick, splits
 from genkern import roc50_score
 from genkern.recipes import symbols
 
@@ -27,6 +29,14 @@ def load_interiors() -> Task:
     return Task([sequence[10:110] for sequence in sequences], np.array(kinds))
 
 
+def load_surnames() -> Task:
+    """Return surnames of eighteen languages."""
+    with gzip.open(SHARED / "unseen" / "surnames.csv.gz", "rt", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    names, languages, parts = ([row[column] for row in rows] for column in ("text", "class", "split"))
+    return Task(names, np.array(languages), train=np.array(parts) == "train")
+
+
 def rank_families() -> None:
     """Print how well domains of a family of superfamily c.1.8 are ranked by what the other families teach."""
     headers, X = fasta_of("scope40/scope40.fasta.gz")
@@ -44,6 +54,7 @@ CONTESTS: dict[str, Contest] = {
     "scope40 a-b": Contest("scope40_a_vs_b", load_domains, proteins, 7.1, 12.3),
     "scope40 c-d": Contest("scope40_c_vs_d", load_domains, proteins, 21.7, 25.7),
     "exon_intron": Contest("exon_intron_human_interior100", load_interiors, partial(symbols, "dna"), 14.3, 17.8),
+    "surnames": Contest(None, load_surnames, partial(symbols, n_jobs=JOBS), 24.7, 24.7),
 }
 
 if __name__ == "__main__":
