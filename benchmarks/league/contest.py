@@ -30,7 +30,7 @@ class Task(NamedTuple):
 
 
 class Contest(NamedTuple):
-    """A set by name of its split file, if it has one, what loads it, a pipeline, the goal and today's best error (%)."""
+    """A set by name of its split file, if it has one, what loads it, a pipeline, the goal and today's best error."""
 
     split: str | None
     load: Callable[[], Task]
