@@ -24,9 +24,9 @@ test: $(READY)
 test-browser: $(READY)
 	$(BIN)/python -m pytest -q -m browser tests/browser
 
-# Against the packages whose models are adapted that are too large for every checkout: torch and JAX.
+# Against packages that are too large for every checkout: torch and JAX, whose models are adapted, and HMMER's scores.
 test-peers: $(PEERS)
-	$(BIN)/python -m pytest -q -m peers $(wildcard tests/test_adapt*.py)
+	$(BIN)/python -m pytest -q -m peers $(wildcard tests/test_adapt*.py) tests/test_models_profile.py
 
 # The suite with the lowest versions that pyproject.toml allows, and a quick part of it for continuous integration: the
 # whole suite is collected, some of it run, one file of it compiled.
