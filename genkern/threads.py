@@ -14,15 +14,41 @@ from threadpoolctl import ThreadpoolController
 
 
 class _Limit:
-    """How many are at such work in this process, and what the first one found and the last one puts back."""
+    """Who is at such work in this process, and what was found and is put back when the last one leaves.
+
+    An interruption may meet any line in the main thread, and the collector may close a generator at any line of any
+    thread. So ``leave`` can be repeated, and a thread can take the lock twice.
+    """
 
     def __init__(self) -> None:
-        self.lock, self.users = threading.Lock(), 0
-        self.found: list[tuple[Any, int]] = []
+        self.lock = threading.RLock()
+        self.users: set[tuple[int, object]] = set()
+        self.found: dict[Any, int] = {}
+
+    def enter(self, user: tuple[int, object]) -> None:
+        """Set one thread; what others have set meanwhile counts as found."""
+        with self.lock:
+            self.users.add(user)
+            for library, number in zip(_libraries(), blas_threads(), strict=True):
+                if number != 1:
+                    self.found[library] = number
+                    _set(library, 1)
+
+    def leave(self, user: Any) -> None:
+        """Put back what was found, unless somebody is left inside or others have set another number."""
+        with self.lock:
+            self.users.discard(user)
+            if not self.users:
+                for library, number in list(self.found.items()):
+                    if library.get_num_threads() == 1:
+                        _set(library, number)
+                self.found.clear()
 
     def renew(self) -> None:
-        """Forget a lock that another thread of the parent process may have held."""
-        self.lock = threading.Lock()
+        """Forget the other threads of the parent process, and the lock that one of them may have held."""
+        self.lock = threading.RLock()
+        self.users = {user for user in self.users if user[0] == threading.get_ident()}
+        self.leave(None)
 
 
 _limit = _Limit()
@@ -37,20 +63,21 @@ def one_blas_thread() -> Iterator[None]:
     The limit belongs to the process. Were each thread to put back what it had found, the last one would put back the
     limit of another.
     """
-    with _limit.lock:
-        if not _limit.users:
-            _limit.found = [(library, library.get_num_threads()) for library in _libraries()]
-            for library, _ in _limit.found:
-                _set(library, 1)
-        _limit.users += 1
+    user = threading.get_ident(), object()
     try:
+        _limit.enter(user)
         yield
     finally:
-        with _limit.lock:
-            _limit.users -= 1
-            if not _limit.users:
-                for library, number in _limit.found:
-                    _set(library, number)
+        try:
+            _limit.leave(user)
+        except BaseException:  # an interruption
+            _limit.leave(user)
+            raise
+
+
+def blas_threads() -> list[int]:
+    """Return the number of threads of each library of BLAS."""
+    return [library.get_num_threads() for library in _libraries()]
 
 
 def _set(library: Any, number: int) -> None:

@@ -480,3 +480,20 @@ def test_information_of_states_that_overflow_is_refused(growth):
     switching = SwitchingLDS([1.0], [[1.0]], LDS.stack([system]))
     with pytest.raises(ValueError, match=r"SwitchingLDS.information: 'transition' of regime 0"):
         switching.information([6])
+
+
+@pytest.mark.parametrize("coordinates", ["softmax", "raw"])
+@pytest.mark.parametrize("cov", [np.array([[1.06, 0.63], [0.63, 1.17]]), np.ones(2)], ids=["full", "diagonal"])
+def test_information_of_small_covariances_is_finite_or_refused(cov, coordinates):
+    """Refused where a square of an inverse is beyond the largest number; full ones have no logarithms to be led by."""
+    refused = cov.ndim == 2 or coordinates == "raw"
+    for power in (1e-150, 1e-155):
+        system = LDS([[0.5]], [[1.0], [1.0]], 1.0, power * cov, [0.0], 1.0)
+        switching = SwitchingLDS([0.5, 0.5], np.full((2, 2), 0.5), LDS.stack([system, system]))
+        for model, where in ((system, "covariances must"), (switching, "covariances of regime 0 must")):
+            if refused and power < 1e-154:
+                with pytest.raises(ValueError, match=rf"{where} .* variances from \d.*e-155"):
+                    model.information([3], coordinates)
+            else:
+                blocks = model.information([3], coordinates)
+                assert all(np.isfinite(np.asarray(block)).all() for _, block in blocks)

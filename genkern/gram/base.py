@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
+from contextlib import closing
 from typing import Any, ClassVar
 
 import numpy as np
@@ -64,13 +65,14 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, Transformer):
         shape = first.shape[0], second.shape[0]
         size = self._size(*shape)
         tiles = [(rows, columns) for rows in slices(shape[0], size) for columns in slices(shape[1], size)]
-        values = self._values_of(((first[rows], second[columns]) for rows, columns in tiles), len(tiles))
-        if len(tiles) == 1:
-            (out,) = values
-        else:
-            out = np.empty(shape)
-            for tile, block in zip(tiles, values):
-                out[tile] = block
+        pairs = ((first[rows], second[columns]) for rows, columns in tiles)
+        with closing(self._values_of(pairs, len(tiles))) as values:
+            if len(tiles) == 1:
+                (out,) = values
+            else:
+                out = np.empty(shape)
+                for tile, block in zip(tiles, values):
+                    out[tile] = block
         return out
 
     def _check_rows(self, values: Floats, first: Any, second: Any) -> None:
@@ -92,17 +94,17 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, Transformer):
         n = ready.shape[0]
         size = self._size(n, n)
         places = upper(n, size)
-        values = self._values_of((blocks_of(ready, *place, size) for place in places), len(places))
-        if len(places) == 1:
-            (out,) = values
-            return out
-        out, bands = np.empty((n, n)), slices(n, size)
-        for (i, j), block in zip(places, values):
-            out[bands[i], bands[j]] = block
-            out[bands[j], bands[i]] = block.T
+        with closing(self._values_of((blocks_of(ready, *place, size) for place in places), len(places))) as values:
+            if len(places) == 1:
+                (out,) = values
+                return out
+            out, bands = np.empty((n, n)), slices(n, size)
+            for (i, j), block in zip(places, values):
+                out[bands[i], bands[j]] = block
+                out[bands[j], bands[i]] = block.T
         return out
 
-    def _values_of(self, pairs: Iterable[tuple[Any, Any]], count: int) -> Iterator[Floats]:
+    def _values_of(self, pairs: Iterable[tuple[Any, Any]], count: int) -> Generator[Floats, None, None]:
         """Yield scaled values of so many pairs of prepared representations."""
         return run_blocks(self._task().values, pairs, count, self.n_jobs, self.verbose)
 

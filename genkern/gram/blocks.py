@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Generator, Iterable
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -53,8 +54,11 @@ class Task(NamedTuple):
 
 def run_blocks(
     function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], count: int, n_jobs: int | None, verbose: int = 0
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     """Yield the results of a function, in order, from threads, or from the workers of joblib's backend at hand.
+
+    Who takes them closes it (``contextlib.closing``): until its end, BLAS is kept to one thread, also after an error in
+    the loop, whose traceback would hold it.
 
     Parameters
     ----------
@@ -70,15 +74,20 @@ def run_blocks(
     jobs = min(effective_n_jobs(n_jobs), count)
     with one_blas_thread() if jobs > 1 else nullcontext():
         if jobs == 1:
-            results: Iterable[Any] = (function(*given) for given in arguments)
+            results: Any = (function(*given) for given in arguments)
         else:
             parallel = Parallel(n_jobs=jobs, prefer="threads", return_as="generator")
             results = parallel(delayed(function)(*given) for given in arguments)
-        for k, result in enumerate(results, 1):
-            reach(k / count)
-            if verbose and (verbose >= 10 or k == count or k & (k - 1) == 0):
-                report(f"Done {k} of {count} blocks")
-            yield result
+        try:
+            for k, result in enumerate(results, 1):
+                reach(k / count)
+                if verbose and (verbose >= 10 or k == count or k & (k - 1) == 0):
+                    report(f"Done {k} of {count} blocks")
+                yield result
+        except GeneratorExit:
+            with warnings.catch_warnings(action="ignore"):  # joblib's, of tasks whose results nobody took
+                results.close()
+            raise
 
 
 def slices(n: int, size: int) -> list[slice]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -240,9 +241,10 @@ class Gram(KernelTransformer):
         work = ((task, matrix.place, *place, *blocks_of(ready, *place, size)) for place in missing)
         done = len(places) - len(missing)
         try:
-            for place, digest in zip(missing, run_blocks(written_block, work, len(missing), self.n_jobs, self.verbose)):
-                matrix.done(*place, digest)
-                done += 1
+            with closing(run_blocks(written_block, work, len(missing), self.n_jobs, self.verbose)) as digests:
+                for place, digest in zip(missing, digests):
+                    matrix.done(*place, digest)
+                    done += 1
         except OSError as error:
             raise no_room(error, matrix.path, done, len(places)) from error
         matrix.finish()
@@ -270,7 +272,8 @@ class Gram(KernelTransformer):
                 if mirrored is not None:
                     yield j * size, i * size, mirrored
 
-        return gather((rows, columns), parts(), rule)
+        with closing(results):
+            return gather((rows, columns), parts(), rule)
 
     def _size(self, rows: int, columns: int) -> int:
         if self.memory_limit is None or self.block_size is not None:
@@ -349,7 +352,7 @@ class Gram(KernelTransformer):
                 raise ValueError(words)
             warnings.warn(words, NotPositiveWarning, stacklevel=4)
 
-    def _values_of(self, pairs: Any, count: int) -> Iterator[Floats]:
+    def _values_of(self, pairs: Any, count: int) -> Generator[Floats, None, None]:
         """Yield values, without general warnings of kernels about positivity where ``psd`` checks this matrix."""
         if self.psd is None:
             yield from super()._values_of(pairs, count)

@@ -46,7 +46,7 @@ def information(spread: Floats, d: int, draws: float, coordinates: str) -> Float
     if spread.ndim == 2:
         return vech_information(np.asarray(np.linalg.inv(spread), np.float64), draws)
     count = draws if spread.ndim else d * draws
-    return np.diag(np.atleast_1d(0.5 * count * spread_jacobian(spread, coordinates) ** 2 / spread**2))
+    return np.diag(np.atleast_1d(0.5 * count * (spread_jacobian(spread, coordinates) / spread) ** 2))
 
 
 def coordinates_of(spread: Floats, coordinates: str) -> Floats:

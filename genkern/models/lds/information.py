@@ -29,7 +29,7 @@ class ExpectedSums(NamedTuple):
 def information_blocks(
     system: Any, expected: ExpectedSums, coordinates: str, who: str, where: str = ""
 ) -> InformationBlocks:
-    r"""Return pairs (index, block) of one system's parameters, in their order, refusing singular covariances.
+    r"""Return pairs (index, block) of one system's parameters, in their order, refusing covariances near zero.
 
     The rows of [C, b] are regressions on (s, 1): their block is :math:`R^{-1} \otimes \sum E[(s, 1)(s, 1)^T]`.
     """
@@ -54,11 +54,19 @@ def information_blocks(
         )
     column = expected.seen_sum[:, None]
     moment = np.block([[expected.seen, column], [column.T, np.full((1, 1), expected.looks)]])
-    return [
-        (A, np.kron(Q, expected.left)),
-        (np.concatenate([C.reshape(d, n), b[:, None]], axis=1).ravel(), np.kron(R, moment)),
-        (by_Q, lds_covariance.information(system.state_cov, n, expected.moves, coordinates)),
-        (by_R, lds_covariance.information(system.obs_cov, d, expected.looks, coordinates)),
-        (mean, expected.starts * P),
-        (by_P, lds_covariance.information(system.initial_cov, n, expected.starts, coordinates)),
-    ]
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+        blocks = [
+            (A, np.kron(Q, expected.left)),
+            (np.concatenate([C.reshape(d, n), b[:, None]], axis=1).ravel(), np.kron(R, moment)),
+            (by_Q, lds_covariance.information(system.state_cov, n, expected.moves, coordinates)),
+            (by_R, lds_covariance.information(system.obs_cov, d, expected.looks, coordinates)),
+            (mean, expected.starts * P),
+            (by_P, lds_covariance.information(system.initial_cov, n, expected.starts, coordinates)),
+        ]
+    if not all(np.isfinite(block).all() for _, block in blocks):
+        raise ValueError(
+            f"{who}.information: covariances{where} must have inverses that do not overflow, squared or with the "
+            f"moments of states. Got variances from {min(np.diagonal(cov).min() for cov in covs):.3g}. Take other "
+            'units, in which they are nearer to one, or FisherScore with information="empirical".'
+        )
+    return blocks

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
 from genkern import Store, __version__
 from genkern.data.whole_files import whole_file
 from genkern.progress import Progress
+from genkern.threads import one_blas_thread
 
 
 class MissingDataError(FileNotFoundError):
@@ -125,5 +125,5 @@ class Study:
 
 
 def _named(key: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[str, Any]:
-    with threadpool_limits(1):  # the processes use the cores
+    with one_blas_thread():  # the processes use the cores
         return key, function(*arguments)
