@@ -271,7 +271,7 @@ def begin_fit(estimator: Any, X: Any, y: Any) -> None:
 def refuse_unused(y: Any, X: Any, who: str) -> None:
     """Raise for a y that nothing uses unless it may be labels, one per object: lengths, paths, or of another size."""
     n, count = n_objects(X), n_objects(y)
-    if y is None or n is None or count is None:
+    if y is None or n is None or count is None or isinstance(X, str):  # one string is no list, as is said later
         return
     if count == n:
         if _are_paths(X, y):
@@ -347,6 +347,22 @@ def remember_width(estimator: Any, X: Any, reset: bool) -> None:
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
                 delattr(estimator, name)
+
+
+def refuse_odd_labels(y: Any, who: str) -> None:
+    """Raise for labels that are missing, and for strings beside numbers, which as an array would all be strings."""
+    labels = np.asarray(y, dtype=object).ravel().tolist()
+    lost = [i for i, label in enumerate(labels) if label is None or type(label).__name__ == "NAType" or label != label]
+    if lost:
+        came = f"{'None' if labels[lost[0]] is None else 'NaN'} at index {lost[0]} ({len(lost)} such in all)"
+        remedy = "Leave these objects out, or name them a class."
+        raise ValueError(f"{who}: Input y contains {came}; expected a label for every object. {remedy}")
+    odd = next((i for i, label in enumerate(labels) if isinstance(label, str) != isinstance(labels[0], str)), None)
+    if odd is not None:
+        raise TypeError(
+            f"{who}: Input y has labels of several types, {labels[0]!r} at index 0 and {labels[odd]!r} at index {odd}; "
+            "expected strings alone, or numbers alone. Make all strings: [str(label) for label in y]."
+        )
 
 
 OTHER_NAMES = {  # what the field, or another library, calls things

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from genkern import AutoClassifier, Dataset, MarkovChainEstimator, PlugInClassifier, Spectrum, read, save
 from genkern.cli import main as cli
-from genkern.cli.learners import warn_of_time
+from genkern.cli.learners import READS, RECIPES, STRONG, warn_of_time
 from genkern.cli.options import LITTLE, READING
 
 TABLE = "id,time,x,site,label\n" + "".join(f"o{i},{t},{i + t}.5,s,{'ab'[i % 2]}\n" for i in range(4) for t in range(3))
@@ -25,7 +25,7 @@ BROKEN = {
     "star.fa": (b">a class=x\nACGTACGTACGTACGTACGTA*\n>b class=y\nACGTACGTACGTACGTACGTA\n", "--alphabet"),
     "gaps.fa": (b">a class=x\nAC--ACGT\n>b class=y\nACGT\n", "--gaps 'remove'"),
     "some.fa": (b">a class=x\nACGT\n>b\nACGT\n", "--without label"),
-    "unknown.dat": (b"\x00\x01\x02", "--format one of"),
+    "unknown.dat": (b"words and more", "--format one of"),
 }
 
 
@@ -263,3 +263,44 @@ def test_a_column_that_is_not_there_is_named_by_its_option(tmp_path: Path, capsy
     (tmp_path / "a.csv").write_text(TABLE)
     assert cli.main(["info", str(tmp_path / "a.csv"), "-q", "--id", "run"]) == cli.DATA
     assert "expected a column 'run', as --id says. Got the columns 'id', 'time', 'x'," in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("recipe", "text", "reads", "told"),
+    [
+        ("series", ">a class=x\nACGT\n>b class=y\nACGA\n", "series, and these objects are symbols", "symbols or auto"),
+        ("symbols", TABLE, "symbols or codes, and these objects are points", "points, product_svm or auto"),
+        ("text", TABLE, "documents, and these objects are points", "meanmap_svm, points, product_svm or auto"),
+    ],
+)
+def test_a_recipe_for_other_objects_is_wrong_usage(
+    recipe: str, text: str, reads: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / ("a.fa" if text.startswith(">") else "a.csv")
+    path.write_text(text)
+    table = ["--group", "site", "--kind", "points", "--without", "time", "--channels", "x"] * (text is TABLE)
+    for command in (["evaluate"], ["train", "-o", str(tmp_path / "m.gk")]):
+        assert cli.main([*command, str(path), *table, "-r", recipe, "-q"]) == cli.USAGE
+        said = capsys.readouterr().err
+        assert f"{recipe} is for {reads}" in said
+        assert f"{told}; or say what they are by --kind" in said
+
+
+def test_every_recipe_has_the_kinds_that_it_reads() -> None:
+    assert set(READS) == set(RECIPES) - {"auto"}
+    for kind, strong in STRONG.items():
+        assert kind in READS[strong]
+
+
+def test_a_report_is_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["evaluate", "a.fa", "--report", str(tmp_path / "r.pdf")]) == cli.USAGE
+    assert "r.pdf: the name must end in .html or .htm" in capsys.readouterr().err
+
+
+def test_decimal_commas_are_read_by_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id;time;v\n" + "".join(f"r{i};{t};{t},5\n" for i in range(2) for t in range(3)))
+    assert cli.main(["info", str(path)]) == cli.DATA
+    assert "Say --decimal ',' if it is a decimal comma" in capsys.readouterr().err
+    assert cli.main(["info", str(path), "--decimal", ","]) == 0
+    assert "2 objects, series" in capsys.readouterr().out

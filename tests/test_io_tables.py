@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -243,3 +244,73 @@ def test_real_texts_are_what_csv_reads() -> None:
     assert [row["text"] for row in kept] == data.X
     assert data.y.tolist() == [row["class"] for row in kept]
     assert data.meta["rules"].get("empty records, left out", {"count": 0})["count"] == len(rows) - len(kept)
+
+
+COMMAS = "id;time;v;w;class\n" + "".join(f"r{i};{t};{t},5;-{i},25e1;{'xy'[i]}\n" for i in range(2) for t in range(3))
+
+
+def test_decimal_commas_are_asked_about_and_read(tmp_path: Path) -> None:
+    path = file(tmp_path, COMMAS, "a.csv")
+    for kind in (None, "series", "points"):
+        with pytest.raises(ReadError, match=r"line 2: expected numbers with a decimal point. Got '0,5'.*decimal=','"):
+            read(path, kind=kind)
+    data = read(path, decimal=",")
+    same(data.X, [np.array([[0.5, -2.5 - 10 * i], [1.5, -2.5 - 10 * i], [2.5, -2.5 - 10 * i]]) for i in range(2)])
+    data = read(file(tmp_path, COMMAS.replace("0,5", "NA").replace(";1,25", ";7"), "b.csv"), decimal=",")
+    assert data.kind == "series"
+    assert np.isnan(data.X[0][0, 0])
+    with pytest.raises(ReadError, match=r"line 3: expected numbers with a decimal point. Got '1,5'"):
+        read(file(tmp_path, COMMAS.replace("0,5", "NA"), "c.csv"))  # first cells may be missing
+    times = "id;time;v\n" + "".join(f"r{i};0,{t};{t}\n" for i in range(2) for t in range(3))
+    with pytest.raises(ReadError, match="Got '0,0' in column 'time'"):
+        read(file(tmp_path, times, "d.csv"))
+    with pytest.raises(ValueError, match="'decimal'"):
+        read(path, decimal=";")
+
+
+def test_commas_in_texts_are_not_asked_about(tmp_path: Path) -> None:
+    path = file(tmp_path, "label;text\nx;1,5\ny;2,5\n", "a.csv")
+    assert read(path, text="text", kind="documents").X == ["1,5", "2,5"]
+    mixed = file(tmp_path, "label;body\nx;1,5\ny;two, or more words\n", "b.csv")
+    assert read(mixed, kind="documents").X == ["1,5", "two, or more words"]
+
+
+def zipped(folder: Path, *names: str) -> Path:
+    with zipfile.ZipFile(folder / "a.bin", "w") as archive:
+        for name in names:
+            archive.writestr(name, "x")
+    return folder / "a.bin"
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("[Content_Types].xml", "xl/workbook.xml"), "an Excel workbook. Save the sheet as CSV"),
+        (("word/document.xml",), "a Word document"),
+        (("mimetype", "content.xml"), "a document of LibreOffice"),
+        (("a.fa", "b.fa"), "a zip archive of a.fa, b.fa. Unpack it"),
+    ],
+)
+def test_documents_of_offices_are_named(names: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ReadError, match=message):
+        read(zipped(tmp_path, *names))
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        (b"%PDF-1.7\n", "Got a PDF"),
+        (b"\x89PNG\r\n\x1a\n", r"Got a picture \(PNG\)"),
+        (b"RIFF\x24\x08\x00\x00WAVE", "Got a recording of sound"),
+        (b"\x80\x04\x95", "never loaded"),
+        (b"\x93NUMPY\x01\x00", "one array"),
+        (b"\x01\x02\x00\x00", "binary data of an unknown kind"),
+        ("words and more\n".encode("utf-16"), "the ending '.bin'"),  # a text, as its byte order mark says
+        (b"words", "the ending '.bin' and 'words'"),
+    ],
+)
+def test_other_files_are_named(head: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    path.write_bytes(head)
+    with pytest.raises(ReadError, match=message):
+        read(path)

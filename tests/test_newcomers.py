@@ -126,5 +126,59 @@ def test_a_class_of_one_object_is_named_with_its_count_and_a_remedy(recipe: obje
     assert not any("least populated" in str(one.message) for one in caught)
     with pytest.raises(ValueError, match=r"class rare has 1\. Give more objects of it, or leave the class out"):
         genkern.evaluate(objects, y, {"r": recipe()}, folds=2)  # type: ignore[operator]
+    with pytest.raises(ValueError, match=r"class a has 1, and 2 more have fewer than 2\. Give more objects of them"):
+        genkern.evaluate(objects[:3], ["a", "b", "c"], {"r": recipe()}, folds=2)  # type: ignore[operator]
     with pytest.raises(ValueError, match=r"class rare has 3\. Use at most 3 folds, or give more objects of it"):
         genkern.evaluate(objects * 3, y * 3, {"r": recipe()}, folds=5)  # type: ignore[operator]
+
+
+def test_what_is_no_dict_of_recipes_is_told() -> None:
+    for given, came in (("series", "str"), (recipes.spectrum_svm(2), "Recipe"), ([1], "list")):
+        with pytest.raises(
+            TypeError, match=f"evaluate: 'recipes' must be a dict.*Got {came}.*pass {{name: classifier}}"
+        ):
+            genkern.evaluate(DNA * 3, [0, 1, 0] * 3, given)
+    with pytest.raises(TypeError, match=r"Got one string; read files by genkern.read\(path\)"):
+        genkern.evaluate("sites.fa", [0, 1] * 4, {"words": recipes.spectrum_svm(2)})
+
+
+@pytest.mark.parametrize("evaluated", [False, True])
+def test_labels_of_several_types_and_lost_ones(evaluated: bool) -> None:
+    """As arrays, 1 and "1" would be one class."""
+
+    def fit(y: list) -> None:
+        if evaluated:
+            genkern.evaluate(DNA * 4, y, {"words": recipes.spectrum_svm(2)}, folds=2)
+        else:
+            recipes.spectrum_svm(2).fit(DNA * 4, y)
+
+    with pytest.raises(TypeError, match=r"several types, 1 at index 0 and '1' at index 3; expected.*str\(label\)"):
+        fit([1, 2, 1, "1"] * 3)
+    for lost, told in ((None, "None"), (float("nan"), "NaN")):
+        with pytest.raises(ValueError, match=rf"contains {told} at index 2 \(3 such in all\).*Leave these objects out"):
+            fit(["a", "b", lost, "b"] * 3)
+
+
+def test_missing_labels_of_pandas_are_told() -> None:
+    pandas = pytest.importorskip("pandas")
+    y = pandas.Series(["a", pandas.NA, "b"] * 4, dtype="string")
+    with pytest.raises(ValueError, match=r"contains NaN at index 1 \(4 such in all\)"):
+        recipes.spectrum_svm(2).fit(DNA * 4, y)
+
+
+def test_the_first_number_that_is_no_symbol_is_named() -> None:
+    X = [[0, 1, 2]] * 4 + [[0, 2.5, 1, 7.25]] + [[0.5, 1.5]] * 4
+    with pytest.raises(ValueError, match=r"object 4, position 1: 2\.5 is not a symbol"):
+        recipes.symbols().fit(X, [0, 1, 0] * 3)
+
+
+def test_models_are_no_objects() -> None:
+    models = [genkern.Gaussian([0.0], [1.0])] * 3
+    for given in (models, [genkern.adapt(type("Own", (), {"log_prob": len, "sample": len})())] * 3):
+        with pytest.raises(TypeError, match=r"object 0 .*Got a model.*ProbabilityProduct"):
+            genkern.FisherScore(genkern.HMMEstimator(2)).fit(given)
+
+
+def test_a_path_is_no_list_of_objects() -> None:
+    with pytest.raises(TypeError, match=r"Got one string; put it into a list: \[X\]; a file is read by genkern.read"):
+        recipes.spectrum_svm(2).fit("sites.fa", [0, 1, 0, 1])

@@ -24,6 +24,19 @@ RECIPES = (
 
 
 ORDERED = ("fisher_svm", "series")  # read the rows of an object one after the other
+SYMBOLIC = ("symbols", "codes")
+READS = {  # the kinds of objects that a recipe reads; auto reads all
+    "aligned_symbols": SYMBOLIC,
+    "contours": SYMBOLIC,
+    "fisher_svm": (*SYMBOLIC, "series"),
+    "meanmap_svm": (*SYMBOLIC, "series", "points"),
+    "points": ("points", "series"),
+    "product_svm": (*SYMBOLIC, "series", "points"),
+    "series": ("series",),
+    "spectrum_svm": SYMBOLIC,
+    "symbols": SYMBOLIC,
+    "text": ("documents",),
+}
 STRONG = {"symbols": "symbols", "codes": "contours", "series": "series", "points": "points", "documents": "text"}
 FOLDS = 5  # in which auto tries each recipe
 UNITS = {"symbols": "letters", "codes": "codes", "series": "rows", "points": "points", "documents": "characters"}
@@ -106,6 +119,13 @@ def _factory(name: str, settings: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         raise click.UsageError(
             f"{name} goes by the order of observations, and the points of a set have none. Take --recipe points, "
             "product_svm, meanmap_svm or auto; or read them as series, by --kind series."
+        )
+    kind = settings.get("kind")
+    if kind is not None and name != "auto" and kind not in READS[name]:
+        others = ", ".join(other for other in RECIPES[1:] if kind in READS[other])
+        raise click.UsageError(
+            f"{name} is for {' or '.join(READS[name])}, and these objects are {kind}. Take --recipe {others} or auto; "
+            "or say what they are by --kind."
         )
     factory = AutoClassifier if name == "auto" else getattr(recipes, name)
     taken = inspect.signature(factory).parameters

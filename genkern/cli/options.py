@@ -35,6 +35,7 @@ READING = (
     "missing",
     "header",
     "delimiter",
+    "decimal",
     "encoding",
     "max_expansion",
 )
@@ -67,6 +68,7 @@ _reading = [
     click.option("--missing", multiple=True, help="A spelling of missing values; may be repeated."),
     click.option("--header/--no-header", default=None, help="Whether the first line of a table names the columns."),
     click.option("--delimiter", help="What parts the columns of a table."),
+    click.option("--decimal", type=click.Choice([".", ","]), help="What stands before the decimals of numbers."),
     click.option("--encoding", help="Encoding of a text file; the default is UTF-8."),
     click.option(
         "--max-expansion",

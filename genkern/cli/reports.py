@@ -11,6 +11,8 @@ import click
 from genkern.cli.options import paths, reading_settings
 from genkern.data.whole_files import check_place
 
+PAGES = (".html", ".htm")
+
 report_option = click.option(
     "--report",
     type=click.Path(path_type=Path),
@@ -21,6 +23,8 @@ report_option = click.option(
 def check_report(report: Path | None) -> None:
     """Raise where the page could not be written, before the work and not after it."""
     if report is not None:
+        if report.suffix.lower() not in PAGES:
+            raise click.UsageError(f"--report: {report}: the name must end in {' or '.join(PAGES)}.")
         check_place(report, "genkern")
         from genkern.report.page import require_jinja2
 

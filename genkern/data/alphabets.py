@@ -190,17 +190,15 @@ def _declare(missing: Any) -> str:
 
 def _codes(symbols: list[Any], flat: Flat, who: str) -> list[int]:
     """Return numbers as integer codes, refusing fractions, negatives, and codes that are not few and small."""
-    for symbol in symbols:
-        if not np.isfinite(symbol) or symbol != int(symbol):
-            why = "is not a symbol; expected integer codes. Use a continuous emission (recipes.series) for measurements"
-        elif symbol < 0:
+    refused = {symbol: symbol for symbol in symbols if not np.isfinite(symbol) or symbol != int(symbol) or symbol < 0}
+    if refused:
+        at, symbol = next((at, refused[symbol]) for at, symbol in enumerate(flat.symbols) if symbol in refused)
+        why = "is not a symbol; expected integer codes. Use a continuous emission (recipes.series) for measurements"
+        if np.isfinite(symbol) and symbol == int(symbol):
             why = (
                 f"is negative; expected codes 0, 1, ... If it means a missing one, {_declare(int(symbol))}. If the "
                 f"numbers are measurements, {FLOATS}"
             )
-        else:
-            continue
-        at = next(at for at, other in enumerate(flat.symbols) if other == symbol)
         raise ValueError(f"{who}: {flat.where(at)}: {symbol!r} {why}.")
     codes = [int(symbol) for symbol in symbols]
     ask_about_integers(codes, flat, who)

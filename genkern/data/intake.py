@@ -57,7 +57,9 @@ def collect(X: Any, who: str) -> list[Any] | NDArray[Any]:
 def _refuse_container(X: Any, who: str) -> None:
     """Raise for anything but a list of objects."""
     if isinstance(X, str | bytes | bytearray | memoryview):
-        raise TypeError(f"{who}: X must be {ACCEPTED}. Got one string; put it into a list: [X].")
+        raise TypeError(
+            f"{who}: X must be {ACCEPTED}. Got one string; put it into a list: [X]; a file is read by genkern.read."
+        )
     if type(X).__module__.startswith("pandas") and type(X).__name__.endswith("GroupBy"):
         raise TypeError(
             f"{who}: X must be {ACCEPTED}. Got {type(X).__name__}; pass one array per group, with the columns that are "
@@ -166,7 +168,7 @@ def form_of(obj: Any, index: int, who: str) -> tuple[str, Any]:
         form = (_form_of_list(obj, index, who), obj)
     elif hasattr(obj, "__array__") and not np.isscalar(obj):
         form = _form_of_array(as_array(obj), index, who)
-    elif hasattr(obj, "__len__") and not isinstance(obj, Mapping | Set):
+    elif hasattr(obj, "__len__") and not isinstance(obj, Mapping | Set) and not hasattr(obj, "log_prob"):
         items = list(obj)
         form = (_form_of_list(items, index, who), items)
     else:
@@ -182,6 +184,11 @@ def _not_an_object(obj: Any, index: int, who: str) -> Exception:
         return ValueError(
             f"{who}: object {index} is the single number {obj!r}; expected a sequence. Reshape your data: "
             "X is a list of objects, so pass one series x as [x], numbers that are objects as [[x0], [x1]]."
+        )
+    if hasattr(obj, "log_prob"):
+        return TypeError(
+            f"{who}: object {index} must be a string, a token list or an array. Got a model, {type(obj).__name__}; "
+            "compare models by a kernel, as in Gram(ProbabilityProduct(0.5)), or give one in place of an estimator."
         )
     return TypeError(
         f"{who}: object {index} must be a string, a token list or an array. Got {type(obj).__name__} "

@@ -17,7 +17,7 @@ from genkern.evaluation.comparison import PairedTest, error_interval, paired_tes
 from genkern.evaluation.fitting import fit_grouped
 from genkern.preprocess.folds import members
 from genkern.progress import Progress, spell_seconds
-from genkern.validation import Floats, check_int
+from genkern.validation import Floats, check_int, refuse_odd_labels
 
 COLUMNS = ("recipe", "error", "95 % interval", "folds", "against best", "p", "fit", "predict")
 
@@ -354,11 +354,13 @@ def _splits(
     counts = members(codes, groups)
     if counts.min() < folds:
         what = "objects" if groups is None else "groups"
-        rare = kinds[counts.argmin()]
+        rare, more = kinds[counts.argmin()], int((counts < folds).sum()) - 1
+        others = f", and {more} more {'have' if more > 1 else 'has'} fewer than {folds}" if more else ""
         fewer = f"Use at most {counts.min()} folds, or give" if counts.min() > 1 else "Give"
         raise ValueError(
-            f"evaluate: with {folds} folds every class needs as many {what}; class {rare!s} has {counts.min()}. "
-            f"{fewer} more {what} of it, or leave the class out."
+            f"evaluate: with {folds} folds every class needs as many {what}; class {rare!s} has {counts.min()}"
+            f"{others}. {fewer} more {what} of {'them' if more else 'it'}, or leave {'them' if more else 'the class'} "
+            "out, as by Dataset.take."
         )
     splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
     parts: list[tuple[Ints, Ints]] = []
@@ -369,6 +371,15 @@ def _splits(
 
 def _check(X: Any, y: ArrayLike, recipes: Mapping[str, Any], groups: Any) -> tuple[list[Any], NDArray[Any], Any]:
     """Return objects, labels and groups, as many of each."""
+    if not isinstance(recipes, Mapping):
+        raise TypeError(
+            f"evaluate: 'recipes' must be a dict of names to classifiers. Got {type(recipes).__name__}; pass "
+            "{name: classifier}, such as {'series': genkern.recipes.series()}."
+        )
+    if isinstance(X, str | bytes):
+        raise TypeError("evaluate: X must be a list of objects. Got one string; read files by genkern.read(path).")
+    if len(np.shape(y)) == 1:
+        refuse_odd_labels(y, "evaluate")
     objects, labels = list(X), np.asarray(y)
     owners = None if groups is None else np.asarray(groups)
     for name, array in (("y", labels), ("groups", owners)):

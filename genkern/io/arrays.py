@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from genkern.io.dataset import Dataset
 from genkern.io.errors import ReadError, quoted
 from genkern.io.files import Source
+from genkern.io.foreign import zipped
 from genkern.io.numbers import EXACT
 from genkern.io.objects import TURN
 from genkern.io.options import KINDS, STRINGS, Options
@@ -47,6 +48,8 @@ def _load(source: Source) -> dict[str, NDArray[Any]]:
         with zipfile.ZipFile(data) as stored:
             entries = stored.infolist()
             source.allow(sum(entry.file_size for entry in entries))  # more than these are not decompressed
+            if entries and not any(entry.filename.endswith(".npy") for entry in entries):
+                raise source.error(None, "an .npz file of plain arrays", *zipped(stored.namelist()))
             arrays = {entry.filename.removesuffix(".npy"): _array(stored, entry) for entry in entries}
         if len(arrays) < len(entries):
             raise ValueError("two arrays of one name")

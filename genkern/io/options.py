@@ -33,6 +33,7 @@ class Options:
     missing: tuple[str, ...] | None = None
     header: bool | None = None
     delimiter: str | None = None
+    decimal: str | None = None
     encoding: str | None = None
     max_expansion: float | None = None
 
@@ -47,7 +48,12 @@ class Options:
         for name in ("channels", "missing"):
             if given.get(name) is not None:
                 given[name] = _names(given[name], name)
-        for name, choices in (("kind", KINDS), ("layout", LAYOUTS), ("gaps", ("keep", "remove"))):
+        for name, choices in (
+            ("kind", KINDS),
+            ("layout", LAYOUTS),
+            ("gaps", ("keep", "remove")),
+            ("decimal", (".", ",")),
+        ):
             if given.get(name) is not None:
                 check_option(given[name], choices, name, "read")
         limit = given.get("max_expansion")

@@ -16,6 +16,7 @@ from genkern.io.arrays import array_objects, awkward_columns, read_npz, refuse_m
 from genkern.io.dataset import Dataset, joined
 from genkern.io.errors import Notes, ReadError, quoted
 from genkern.io.files import Source, is_path
+from genkern.io.foreign import foreign
 from genkern.io.letters import read_letters
 from genkern.io.options import Options
 from genkern.io.shapes import read_table
@@ -67,6 +68,7 @@ def read(
     missing: Any = None,
     header: bool | None = None,
     delimiter: str | None = None,
+    decimal: str | None = None,
     encoding: str | None = None,
     max_expansion: float | None = None,
 ) -> Dataset:
@@ -108,10 +110,12 @@ def read(
         False: a table without names of columns, which are then 1, 2, ...
     delimiter, encoding : str, optional
         Of text; by default what the first line and a byte order mark show, or else UTF-8.
+    decimal : {".", ","}, default="."
+        What stands before decimals in CSV and TSV files.
     max_expansion : float, optional
         How many times its size a compressed file, and the objects made of any file, may take in memory, beyond 16 MB:
-        100 where nothing is given. A line of compressed text counts its length and 64 bytes.
-        Small files that expand to many GB are mostly made to do harm.
+        100 where nothing is given. A line of compressed text counts its length and 64 bytes. Small files that expand
+        to many GB are mostly made to do harm.
 
     Returns
     -------
@@ -367,11 +371,9 @@ def detect_format(source: Source) -> str:
     elif found is None and head.startswith(b"@") and len(lines) > 2 and lines[2].startswith(b"+"):
         found = "fastq"
     if found is None:
-        came = (
-            "an empty file" if not head else f"the ending {source.suffix!r} and {quoted(head[:40].decode('latin-1'))}"
-        )
+        came = f"the ending {source.suffix!r} and {quoted(head[:40].decode('latin1'))}" if head else "an empty file"
         remedy = f"Name the format: format= one of {', '.join(FORMATS)} (lines: a text in each line)."
-        raise source.error(None, "a known format", came, remedy)
+        raise source.error(None, "a known format", *(foreign(source.head()) or (came, remedy)))
     return found
 
 

@@ -13,7 +13,7 @@ from genkern.io.errors import Notes, ReadError, quoted
 from genkern.io.files import Source
 from genkern.io.objects import cell_objects, long_objects, text_objects, wide_objects
 from genkern.io.options import STRINGS, Options
-from genkern.io.tables import MOST_DIGITS, Table, read_tables
+from genkern.io.tables import MOST_DIGITS, Table, read_tables, refuse_commas
 from genkern.io.texts import TextSurvey
 from genkern.progress import FIRST_LOOK, expecting, portion
 
@@ -37,6 +37,7 @@ KNOWN = (
     "missing",
     "header",
     "delimiter",
+    "decimal",
     "encoding",
 )
 
@@ -98,6 +99,8 @@ def make_plan(tables: Iterator[Table], options: Options) -> Plan:
     first = next(tables)
     roles = _roles(first, options)
     free = [name for name in first.columns if name not in roles.values()]
+    if options.text is None and options.kind not in STRINGS:
+        refuse_commas(first, [*(options.channels or free), *([roles["time"]] if roles["time"] else ())])
     texts, repeated = TextSurvey(), _Repeats()
     choose = None
     for table in _with(first, tables):

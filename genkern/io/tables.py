@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,10 +16,12 @@ from numpy.typing import NDArray
 from genkern.io.columns import frame_of
 from genkern.io.errors import Notes, ReadError, quoted
 from genkern.io.files import Source, needed
+from genkern.io.numbers import MISSING
 from genkern.io.options import Options
 
 DELIMITERS = {",": "','", ";": "';'", "\t": "'\\t'", "|": "'|'"}
 MOST_DIGITS = 19  # of the number of a row or column
+COMMA = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")  # a number with a decimal comma
 
 
 class Memory(NamedTuple):
@@ -119,7 +122,7 @@ def _csv(source: Source, options: Options, batch: int | None) -> Iterator[Table]
             remedy = "Quote fields with delimiters, or name the delimiter by delimiter=."
             raise source.error(at, f"{len(names)} fields", f"{len(row)}", remedy)
         else:
-            rows.append(row)
+            rows.append(list(map(_pointed, row)) if options.decimal == "," else row)
             lines.append(at)
         if len(rows) == batch and names is not None:
             yield _without_count(Table.of_rows(source, names, rows, lines), not yielded)
@@ -130,6 +133,31 @@ def _csv(source: Source, options: Options, batch: int | None) -> Iterator[Table]
         raise source.error(
             None, "a header and rows", "none" if names is None else "a header alone", "Look how it was made."
         )
+
+
+def _pointed(cell: str) -> str:
+    """Return a number with a decimal comma as one with a point, and other cells as they are."""
+    return cell.replace(",", ".") if COMMA.fullmatch(cell) else cell
+
+
+def refuse_commas(table: Table, names: Sequence[str]) -> None:
+    """Raise for a column of numbers some of which have a comma: it may be a decimal one, or part thousands."""
+    if table.source.notes.facts.get("format") not in ("csv", "tsv"):
+        return
+    for name in names:
+        cells, found = table.columns[name], None
+        for row, cell in enumerate(cells):
+            if COMMA.fullmatch(cell):
+                found = row if found is None else found
+            elif not _is_number(cell) and cell.strip().lower() not in MISSING:
+                break
+        else:
+            if found is not None:
+                remedy = (
+                    "Say decimal=',' if it is a decimal comma; if it parts thousands, take it out; if these are texts, "
+                    "name them by text=."
+                )
+                raise table.error(found, "numbers with a decimal point", quoted(cells[found]), remedy, name)
 
 
 def _without_count(table: Table, first: bool) -> Table:

@@ -22,7 +22,7 @@ from genkern.data.describe import DescribedEstimator, Rows, as_text
 from genkern.data.transformer import effort
 from genkern.progress import expecting
 from genkern.recipes.walk import input_of, is_plain
-from genkern.validation import n_objects, one_warning_each
+from genkern.validation import n_objects, one_warning_each, refuse_odd_labels
 
 DEPTH, MOST = 2, 3  # how deep a description lists parts of parts, and how many of each
 LATE = ("n_splits=", "fits failed", "classes", "class:")  # in errors of learners about labels that are too few
@@ -187,15 +187,9 @@ def _check_labels(y: Any, who: str, several: bool) -> None:
             f"{who}: y should be a 1d array of labels, one per object, got an array of shape {labels.shape} instead. "
             "Pass one column; for indicators of classes that is y.argmax(axis=1)."
         )
-    column = labels.ravel()
-    lost = [i for i, label in enumerate(column.tolist()) if label is None or label != label]
-    if lost:
-        raise ValueError(
-            f"{who}: Input y contains {'None' if column[lost[0]] is None else 'NaN'} at index {lost[0]} ({len(lost)} "
-            "such in all); expected a label for every object. Leave these objects out, or name them a class."
-        )
+    refuse_odd_labels(y, who)
     if type_of_target(labels).startswith("continuous"):
-        odd = next(value for value in column.tolist() if value != int(value))
+        odd = next(value for value in labels.ravel().tolist() if value != int(value))
         raise ValueError(
             f"{who}: Unknown label type: continuous. y holds numbers that are not whole, such as {odd}, as for a "
             "regression; expected labels of classes. Name the classes, e.g. by np.digitize(y, bins)."
