@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +19,7 @@ import pytest
 from joblib import parallel_config
 
 from genkern import CharacteristicFeatures, FisherScore, FitEach, Gram, HMMEstimator, MeanMap
+from genkern.cli.gram import NO_PAGES
 
 distributed = pytest.importorskip("distributed", reason="needs dask.distributed, of the extra 'dask'")
 
@@ -26,7 +31,7 @@ WORDS = ["".join(rng.choice(list("abc"), 12)) for _ in range(60)]
 def client() -> Iterator[Any]:
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=1, processes=True, silence_logs=50, **NO_PAGES
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -76,3 +81,23 @@ def test_a_worker_that_dies_changes_nothing(client: Any, tmp_path: Path) -> None
     thread.join()
     assert killed[0] < 465  # of 465 blocks: in the middle
     np.testing.assert_array_equal(shared, alone)
+
+
+def test_the_command_starts_workers_here_beside_other_clusters(tmp_path: Path) -> None:
+    (tmp_path / "words.fa").write_text(
+        "".join(f">{i}\n{word.translate(dict(zip(b'abc', 'ACG')))}\n" for i, word in enumerate(WORDS))
+    )
+    command = [sys.executable, "-W", "error::UserWarning", "-m", "genkern", "gram", "words.fa", "--kernel", "spectrum"]
+    with socket.socket() as other:
+        with contextlib.suppress(OSError):  # the port of Dask's pages; then somebody has it already
+            other.bind(("", 8787))
+            other.listen()
+        for name, options in (("alone", []), ("shared", ["--dask", "local"])):
+            done = subprocess.run(
+                [*command, "-o", f"{name}.npz", *options], cwd=tmp_path, capture_output=True, text=True
+            )
+            assert done.returncode == 0, done.stderr
+    alone, shared = (np.load(tmp_path / f"{name}.npz") for name in ("alone", "shared"))
+    assert set(alone) == set(shared)
+    for key in alone:
+        np.testing.assert_array_equal(alone[key], shared[key])
