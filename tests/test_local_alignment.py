@@ -197,6 +197,14 @@ def test_sequences_of_one_symbol() -> None:
     assert kernel.log(["a" * n], ["a" * m])[0, 0] == pytest.approx(math.log(every), rel=1e-13)
 
 
+def test_the_largest_steps_that_tiles_take() -> None:
+    n = 1500
+    assert lanes.tile_size(Costs(np.full((1, 1), 26 * math.log(2.0)), 0.0, 0.0)) == lanes.LARGEST_TILE
+    every = sum(math.comb(n, k) ** 2 << 26 * k for k in range(n + 1))
+    kernel = LocalAlignment(math.log(2.0), [[26.0]], 0.0, 0.0, "a")
+    assert kernel.log(["a" * n])[0, 0] == pytest.approx(math.log(every), rel=1e-13)
+
+
 # --- what values depend on
 
 
