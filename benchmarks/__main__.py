@@ -16,6 +16,7 @@ PARTS = {
     "fisher": "Fisher features of hidden Markov models",
     "mixtures": "EM of Gaussian mixtures, W6: Fisher vectors",
     "kmers": "W8: k-mer counts",
+    "alignments": "the local alignment kernel",
     "lds": "EM of linear dynamical systems",
     "first_use": "what the first calls of all take, with an empty cache",
 }

@@ -54,6 +54,7 @@ from .kernels import Kernel as Kernel
 from .kernels import Laplace as Laplace
 from .kernels import LatentMean as LatentMean
 from .kernels import Linear as Linear
+from .kernels import LocalAlignment as LocalAlignment
 from .kernels import MeanMap as MeanMap
 from .kernels import On as On
 from .kernels import Polynomial as Polynomial

@@ -11,7 +11,15 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 from scipy import sparse
 from test_fuzz_models import altered
-from test_kernels import KERNELS, POSTERIOR_KERNELS, SEQUENCE_KERNELS, SET_KERNELS, SYMBOL_KERNELS, representations
+from test_kernels import (
+    ALIGNMENT_KERNELS,
+    KERNELS,
+    POSTERIOR_KERNELS,
+    SEQUENCE_KERNELS,
+    SET_KERNELS,
+    SYMBOL_KERNELS,
+    representations,
+)
 
 from genkern import Gram, Hellinger, Kernel, MeanMap, Model, Nystrom, ProbabilityProduct, SymmetricKL
 from genkern.data.representations import Representations
@@ -69,6 +77,8 @@ def compared(draw: Any, kernel: Kernel) -> Any:
         return sparse.csr_matrix(table) if storable and draw(st.booleans()) else table
     if kernel in SEQUENCE_KERNELS:
         return draw(hostile(draw(st.sampled_from(["strings", "series"]))))
+    if kernel in ALIGNMENT_KERNELS:
+        return draw(hostile("strings", ordinary))
     if kernel in SET_KERNELS:
         return draw(hostile("series"))
     if kernel in SYMBOL_KERNELS:

@@ -26,6 +26,7 @@ from genkern import (
     HMMEstimator,
     LatentMean,
     Linear,
+    LocalAlignment,
     MeanMap,
     On,
     Posteriors,
@@ -237,6 +238,7 @@ REPRESENTATIONS = {
     "chains": (MeanMap(1.0, length=4).normalized().exp(2.0), HMMS),
     "sets": (SetBhattacharyya(eta=0.1), SETS),
     "words": (EmpiricalMean(1), WORDS),
+    "alignments": (LocalAlignment(0.3, 2.0 * np.eye(2) - 1.0, 2.0, alphabet="ab"), WORDS),
     "posteriors": (LatentMean(1.0, 1.0), Posteriors(HMMS[0]).fit_transform(WORDS)),
     "views": (On("x", RBF(0.5)) + On("m", Hellinger()), {"x": VECTORS[:9], "m": MODELS[:9]}),
 }

@@ -28,6 +28,7 @@ from genkern.kernels import (
     Laplace,
     LatentMean,
     Linear,
+    LocalAlignment,
     MeanMap,
     Normalized,
     On,
@@ -69,6 +70,8 @@ LATENT = LatentMean(lam_x=0.7, lam_q=1.5)
 POSTERIOR_KERNELS = [LATENT, LATENT.normalized(), LATENT.exp(0.5), LatentMean(parts="observations") * 2.0 + LATENT**2]
 EMPIRICAL = EmpiricalMean(order=2, lam=0.7)
 SEQUENCE_KERNELS = [EMPIRICAL, EMPIRICAL.normalized(), EMPIRICAL.exp(0.5), EmpiricalMean(order=6) * 2.0 + EMPIRICAL**2]
+ALIGNMENT = LocalAlignment(0.7, [[1, -1, -1], [-1, 1, -1], [-1, -1, 1]], 2.0, 0.5, "abc")
+ALIGNMENT_KERNELS = [ALIGNMENT, ALIGNMENT.normalized(), ALIGNMENT.normalized().exp(0.5), ALIGNMENT * 2.0 + ALIGNMENT**2]
 SYMBOL_KERNELS = [Diffusion(0.7, "geodesic"), Diffusion(2.0, "sphere"), Diffusion(0.7, "geodesic") + 1.0]
 SET_KERNELS = [SetBhattacharyya(RBF(0.3)), SetBhattacharyya(Linear(), eta=0.5) * 2.0]
 VIEW_KERNELS = [
@@ -81,6 +84,7 @@ KERNELS = [
     *VECTOR_KERNELS,
     *POSTERIOR_KERNELS,
     *SEQUENCE_KERNELS,
+    *ALIGNMENT_KERNELS,
     *SYMBOL_KERNELS,
     *SET_KERNELS,
     *VIEW_KERNELS,
@@ -102,7 +106,7 @@ def representations(kernel: Kernel, seed: int, n: int = 7) -> Any:
         return random.normal(size=(n, 3))
     if kernel in POSTERIOR_KERNELS:
         return [random_posterior(random, int(length)) for length in random.integers(1, 20, n)]
-    if kernel in SEQUENCE_KERNELS:
+    if kernel in SEQUENCE_KERNELS or kernel in ALIGNMENT_KERNELS:
         return ["".join(random.choice(list("abc"), length)) for length in random.integers(7, 20, n)]
     if kernel in SYMBOL_KERNELS:
         return Categorical(random.dirichlet(np.ones(4), n)).unstack()

@@ -226,6 +226,7 @@ TAKE_SYMBOLS = {
 }
 HAVE_ALPHABETS = {
     "Categorical": "a value, which has an alphabet",
+    "LocalAlignment": "compares proteins by default",
     "MarkovChain": "a value",
     "PeriodicChain": "a value",
     "PositionalChain": "a value",

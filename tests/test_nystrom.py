@@ -28,6 +28,7 @@ from genkern import (
     Gram,
     Kernel,
     Linear,
+    LocalAlignment,
     MarkovChain,
     MarkovChainEstimator,
     MeanMap,
@@ -90,6 +91,7 @@ CASES: list[tuple[Kernel, Any]] = [
     (ProbabilityProduct(1.0, length=8).normalized(), chains(20)),
     (ProbabilityProduct(0.5), Gaussian(rng.normal(size=(15, 2)), np.ones((15, 2)))),
     (EmpiricalMean(order=1).normalized(), strings(20)),
+    (LocalAlignment(alphabet="protein").normalized(), ["".join(rng.choice(list("ACDE"), 9)) for _ in range(15)]),
     (SetBhattacharyya(RBF(0.5)), sets(12)),
 ]
 

@@ -37,6 +37,7 @@ from genkern import (
     Laplace,
     LatentMean,
     Linear,
+    LocalAlignment,
     MeanMap,
     On,
     Polynomial,
@@ -150,6 +151,8 @@ KERNELS = [
     Diffusion(0.3),
     EmpiricalMean(1, 2.0),
     LatentMean(),
+    LocalAlignment(0.3, gap_open=8.0, logarithm=True),
+    LocalAlignment(table=2.0 * np.eye(4) - 1.0, gap_open=np.inf, alphabet="dna").normalized(),
     SetBhattacharyya(),
 ]
 

@@ -294,6 +294,12 @@ def _kernels() -> dict[str, Task]:
         ("EmpiricalMean, Laplace", gk.EmpiricalMean(3, alphabet="dna", kernel="laplace"), strings),
         ("EmpiricalMean of series", gk.EmpiricalMean(2), series),
         ("EmpiricalMean of series, Laplace", gk.EmpiricalMean(2, kernel="laplace"), series),
+        ("LocalAlignment", gk.LocalAlignment(), ["".join(rng.choice(list("ACDE"), 20)) for _ in range(6)]),
+        (
+            "LocalAlignment without gaps",
+            gk.LocalAlignment(table=np.eye(4), gap_open=np.inf, alphabet="dna"),
+            strings,
+        ),
         ("SetBhattacharyya", gk.SetBhattacharyya(), series),
         (
             "EmpiricalMean of integers",

@@ -5,6 +5,7 @@ from genkern.kernels.composites import Constant, IntegerPower, Product, Sum
 from genkern.kernels.divergences import Diffusion, Hellinger, NotPositiveWarning, SymmetricKL
 from genkern.kernels.empirical import EmpiricalMean
 from genkern.kernels.latent import LatentMean
+from genkern.kernels.local_alignment import LocalAlignment
 from genkern.kernels.models import MeanMap, ProbabilityProduct
 from genkern.kernels.sets import SetBhattacharyya
 from genkern.kernels.transforms import ExponentialKernel, Normalized
@@ -23,6 +24,7 @@ __all__ = [
     "Laplace",
     "LatentMean",
     "Linear",
+    "LocalAlignment",
     "MeanMap",
     "Normalized",
     "NotPositiveWarning",

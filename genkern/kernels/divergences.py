@@ -14,6 +14,7 @@ from scipy.special import eval_gegenbauer, gammaln
 from genkern.affinities import How, Jeffreys, Power
 from genkern.affinities.categorical import check_alphabets
 from genkern.affinities.collection import Collection
+from genkern.kernels.base import Kernel
 from genkern.kernels.cosines import capped, place_of
 from genkern.kernels.latex import ATOM, PRODUCT, number, observed, over, times
 from genkern.kernels.models import ModelKernel
@@ -299,7 +300,7 @@ def _sphere(cosine: Floats, n: int, t: float) -> Floats:
     return logs
 
 
-def _warn(kernel: ModelKernel, remedy: str) -> None:
+def _warn(kernel: Kernel, remedy: str) -> None:
     warnings.warn(
         f"{kernel!r} is not positive semi-definite in general: learners may fail or find no optimum. {remedy} is; "
         "Gram(kernel, psd='clip') mends a matrix.",

@@ -12,6 +12,8 @@ from genkern.affinities import Power, affinity
 from genkern.affinities.collection import Collection
 from genkern.kernels.base import Kernel
 from genkern.kernels.divergences import Diffusion, SymmetricKL
+from genkern.kernels.empirical import Sequences
+from genkern.kernels.local_alignment import LocalAlignment
 from genkern.kernels.models import ModelKernel
 from genkern.kernels.views import On
 from genkern.models.sampled import Sampled
@@ -19,8 +21,9 @@ from genkern.validation import Floats
 
 ROUNDING = 1e-10  # relative to the largest row sum, which bounds all eigenvalues: kernel values have rounding errors
 CAUSES = (
-    "Bounds (method='collapsed', 'mean-field'), products of Sampled models, SymmetricKL, Diffusion(kind='parametrix') "
-    "and powers such as k^(1/length) are not positive semi-definite; other kernels are, but for rounding, which "
+    "Bounds (method='collapsed', 'mean-field'), products of Sampled models, SymmetricKL, Diffusion(kind='parametrix'), "
+    "LocalAlignment(logarithm=True) and powers such as k^(1/length) are not positive semi-definite; other kernels are, "
+    "but for rounding, which "
     ".normalized(), a shorter length or a lower rho makes smaller."
 )
 BOUND = "method={method!r} gives bounds, whose gaps grow with the length; method='exact' gives values."
@@ -63,6 +66,10 @@ def _causes(kernel: Kernel, ready: Any) -> Iterator[str]:
         yield f"{kernel!r} is not positive semi-definite in general; Hellinger(t) is."
     elif isinstance(kernel, Diffusion) and kernel.kind == "parametrix":
         yield f"{kernel!r} is not positive semi-definite in general; kind='geodesic' or 'sphere' is."
+    elif isinstance(kernel, LocalAlignment) and kernel.logarithm:
+        yield f"{kernel!r} is not positive semi-definite in general; logarithm=False is."
+    elif isinstance(kernel, LocalAlignment) and isinstance(ready, Sequences) and not kernel.table_is_positive(ready):
+        yield f"{kernel!r} is not positive semi-definite, since exp(beta * table) is not; change the table."
     elif isinstance(kernel, ModelKernel) and isinstance(ready, Collection):
         for stack, _ in ready.groups:
             how = kernel._how()

@@ -1,0 +1,1 @@
+"""Sums over all local alignments of two sequences."""
