@@ -14,12 +14,18 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 
-from genkern import CharacteristicFeatures, FisherScore, FitEach, Gram, HMMEstimator, MeanMap
+from genkern import RBF, CharacteristicFeatures, FisherScore, FitEach, Gram, HMMEstimator, MeanMap
 
 distributed = pytest.importorskip("distributed", reason="needs dask.distributed, of the extra 'dask'")
 
 rng = np.random.default_rng(0)
 WORDS = ["".join(rng.choice(list("abc"), 12)) for _ in range(60)]
+
+
+COMPARED: dict[str, Any] = {
+    "models": (MeanMap(1.0, length=5).normalized(), FitEach(HMMEstimator(2, max_iter=5, tol=0.0)).fit_transform(WORDS)),
+    "vectors": (RBF(0.01), rng.normal(size=(60, 500))),
+}
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +60,42 @@ def test_workers_compute_the_blocks(client: Any, tmp_path: Path) -> None:
     assert set(client.run(lambda: "genkern.gram.gram" in __import__("sys").modules).values()) == {True}
 
 
-def test_a_worker_that_dies_changes_nothing(client: Any, tmp_path: Path) -> None:
-    models = FitEach(HMMEstimator(2, max_iter=5, tol=0.0)).fit_transform(WORDS)
-    kernel = MeanMap(1.0, length=5).normalized()
+def test_rows_are_sent_once(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not once for each block that asks for them, and also where nothing tells Dask how large they are."""
+    sent: list[int] = []
+    scattered: list[Any] = []
+    submit, scatter = distributed.Client.submit, distributed.Client.scatter
+
+    def noted(self: Any, function: Any, *args: Any, **options: Any) -> Any:
+        sent.extend([args[0].shape[0]] if getattr(function, "__name__", "") == "_itself" else [])
+        return submit(self, function, *args, **options)
+
+    def told(self: Any, data: Any, *args: Any, **options: Any) -> Any:
+        scattered.append(data)
+        return scatter(self, data, *args, **options)
+
+    monkeypatch.setattr(distributed.Client, "submit", noted)
+    monkeypatch.setattr(distributed.Client, "scatter", told)
+    for kernel, X in COMPARED.values():
+        alone = Gram(kernel, block_size=7).fit(X)
+        with parallel_config("dask"):
+            cluster = Gram(kernel, block_size=7).fit(X)
+            for work in (Gram.fit_transform, Gram.transform):
+                sent.clear()
+                found = work(cluster, X)
+                assert sum(sent) == (60 if work is Gram.fit_transform else 120)
+                np.testing.assert_array_equal(found, work(alone, X))
+            sent.clear()
+            few = Gram(kernel, block_size=7, top_k=3).fit_transform(X)
+            assert sum(sent) == 60
+        np.testing.assert_array_equal(few.toarray(), Gram(kernel, block_size=7, top_k=3).fit_transform(X).toarray())
+    assert not scattered
+
+
+@pytest.mark.parametrize("kind", ["models", "vectors"])
+def test_a_worker_that_dies_changes_nothing(client: Any, tmp_path: Path, kind: str) -> None:
+    """Nor do the rows that only it had."""
+    kernel, models = COMPARED[kind]
     alone = Gram(kernel, block_size=2, out=tmp_path / "alone.zarr").fit_transform(models)[:]
     victim = next(iter(client.run(os.getpid).values()))
     manifest = tmp_path / "shared.zarr.part" / "manifest.jsonl"
