@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,9 @@ import pytest
 from joblib import parallel_config
 
 from genkern import RBF, CharacteristicFeatures, FisherScore, FitEach, Gram, HMMEstimator, MeanMap
+from genkern.cli.main import main
 
+zarr = pytest.importorskip("zarr", reason="needs zarr, of the extra 'scale'")
 distributed = pytest.importorskip("distributed", reason="needs dask.distributed, of the extra 'dask'")
 
 rng = np.random.default_rng(0)
@@ -32,7 +36,7 @@ COMPARED: dict[str, Any] = {
 def client() -> Iterator[Any]:
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -108,10 +112,28 @@ def test_a_worker_that_dies_changes_nothing(client: Any, tmp_path: Path, kind: s
                 killed.append(len(manifest.read_text().splitlines()))
             time.sleep(0.001)
 
-    thread = threading.Thread(target=kill)
+    thread = threading.Thread(target=kill, daemon=True)
     thread.start()
     with parallel_config("dask"):
         shared = Gram(kernel, block_size=2, out=tmp_path / "shared.zarr").fit_transform(models)[:]
     thread.join()
     assert killed[0] < 465  # of 465 blocks: in the middle
     np.testing.assert_array_equal(shared, alone)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_command_takes_a_cluster(client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that runs, or one of its own, also where the port of Dask's pages is taken."""
+    words = tmp_path / "words.fa"
+    words.write_text("".join(f">s{i}\n{word.replace('b', 't')}\n" for i, word in enumerate(WORDS)))
+    with socket.socket() as taken:
+        with suppress(OSError):  # by others
+            taken.bind(("", 8787))
+            taken.listen()
+        address = client.scheduler.address
+        for name, cluster in (("alone", []), ("running", ["--dask", address]), ("own", ["--dask", "local"])):
+            assert main(["gram", str(words), "-o", str(tmp_path / f"{name}.zarr"), "--quiet", *cluster]) == 0
+            assert "Port" not in capsys.readouterr().err
+    alone, running, own = (zarr.open(tmp_path / f"{name}.zarr", mode="r")[:] for name in ("alone", "running", "own"))
+    np.testing.assert_array_equal(running, alone)
+    np.testing.assert_array_equal(own, alone)

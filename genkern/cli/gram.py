@@ -29,7 +29,7 @@ def _workers(address: str) -> Iterator[None]:
         raise click.UsageError("--dask needs Dask: pip install 'genkern[dask]'.") from None
     from joblib import parallel_config
 
-    here = LocalCluster(threads_per_worker=1, dashboard_address=None) if address == "local" else None
+    here = LocalCluster(threads_per_worker=1, dashboard_address="127.0.0.1:0") if address == "local" else None
     try:
         with here or contextlib.nullcontext(), Client(here or address), parallel_config("dask"):
             yield
