@@ -103,8 +103,8 @@ def run_blocks(
 def _hand_over(jobs: int) -> Callable[[Any], Any]:
     """Return a function that makes rows of a ``Part``, which are sent to workers of Dask once, however many blocks ask.
 
-    There, a task whose result they are stands for them. Workers fetch them from each other, and if one dies, the
-    scheduler gives the task to another; data that are scattered would be lost with it.
+    There, they are the result of a task that returns them. Workers fetch it from each other, and if one dies, the
+    scheduler gives the task to another worker; data that are scattered would be lost.
     """
     client = getattr(get_active_backend(prefer="threads")[0], "client", None) if jobs > 1 else None
     sent: dict[tuple[int, int], Any] = {}
