@@ -28,6 +28,7 @@ from genkern import (
     Hellinger,
     Jeffreys,
     Linear,
+    LinearGaussianNet,
     Multinomial,
     Poisson,
     ProbabilityProduct,
@@ -155,6 +156,21 @@ def test_hellinger_is_the_exponential_of_the_product_kernel() -> None:
     assert_allclose(Hellinger()(models, models[:2]), Hellinger()(models)[:, :2], rtol=1e-12)
     assert_array_equal(Hellinger().diag(models), 1.0)
     assert clone(Hellinger(3.0)) == Hellinger(3.0)
+
+
+def test_hellinger_of_models_without_a_density() -> None:
+    """Their products vanish, also with themselves: a warning names them, and they are as far from all as can be."""
+    nearly = LinearGaussianNet({"x": ([], [], 0.0, 1e-3), "y": (["x"], [1e4], 1.0, 1e-3)}, observed=["x", "y"])
+    flat, plain = Gaussian([0.0, 0.0], [0.0, 1.0]), Gaussian([0.0, 0.0], np.eye(2))
+    far = np.exp(-1.0)
+    for models in ([flat, flat, plain], [nearly, nearly]):
+        expected = np.where(np.eye(len(models)) == 1.0, 1.0, far)
+        with pytest.warns(UserWarning, match=r"Hellinger.*: 2 of . objects have zero similarity .*first at index 0"):
+            assert_array_equal(Hellinger(t=2.0)(models), expected)
+        with pytest.warns(UserWarning, match="have zero similarity to themselves"):
+            assert_allclose(Hellinger(t=2.0)(models[:1], models), far, rtol=1e-15)
+        with pytest.warns(UserWarning, match="have zero similarity to themselves"):
+            assert_allclose(ProbabilityProduct(0.5).normalized().exp(0.5)(models), expected, rtol=1e-15)
 
 
 def test_the_divergence_kernel_warns_and_is_not_positive() -> None:

@@ -13,9 +13,6 @@ from genkern.cli.options import alphabet_of, common, files, kernel_option, learn
 from genkern.cli.output import answer, csv_rows
 from genkern.data.whole_files import check_place, whole_file
 
-# No dashboard; Dask would still take its port, 8787, and warn where another program has it.
-NO_PAGES: dict[str, Any] = {"dashboard_address": "127.0.0.1:0", "scheduler_kwargs": {"dashboard": False}}
-
 
 def _on_cluster(context: click.Context, parameter: click.Parameter, address: str | None) -> None:
     """Let the workers of a cluster compute, until the command ends."""
@@ -32,7 +29,7 @@ def _workers(address: str) -> Iterator[None]:
         raise click.UsageError("--dask needs Dask: pip install 'genkern[dask]'.") from None
     from joblib import parallel_config
 
-    here = LocalCluster(threads_per_worker=1, **NO_PAGES) if address == "local" else None
+    here = LocalCluster(threads_per_worker=1, dashboard_address="127.0.0.1:0") if address == "local" else None
     try:
         with here or contextlib.nullcontext(), Client(here or address), parallel_config("dask"):
             yield

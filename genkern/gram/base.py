@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import validate_data
 
 from genkern.data.transformer import Transformer
-from genkern.gram.blocks import MODELS, VECTORS, Task, blocks_of, run_blocks, slices, upper
+from genkern.gram.blocks import MODELS, VECTORS, Task, blocks_of, part_of, run_blocks, slices, upper
 from genkern.kernels.base import LOWEST, Kernel
 from genkern.kernels.vectors import refuse_models
 from genkern.progress import listening
@@ -64,15 +64,16 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, Transformer):
         """Return scaled values (n, m) of prepared representations."""
         shape = first.shape[0], second.shape[0]
         size = self._size(*shape)
-        tiles = [(rows, columns) for rows in slices(shape[0], size) for columns in slices(shape[1], size)]
-        pairs = ((first[rows], second[columns]) for rows, columns in tiles)
+        rows, columns = (slices(count, size) for count in shape)
+        tiles = [(i, j) for i in range(len(rows)) for j in range(len(columns))]
+        pairs = ((part_of(first, i, size), part_of(second, j, size, 1)) for i, j in tiles)
         with closing(self._values_of(pairs, len(tiles))) as values:
             if len(tiles) == 1:
                 (out,) = values
             else:
                 out = np.empty(shape)
-                for tile, block in zip(tiles, values):
-                    out[tile] = block
+                for (i, j), block in zip(tiles, values):
+                    out[rows[i], columns[j]] = block
         return out
 
     def _check_rows(self, values: Floats, first: Any, second: Any) -> None:

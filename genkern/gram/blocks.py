@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
 
 from genkern.kernels.base import HIGHEST, Kernel
 from genkern.progress import reach, report
@@ -52,6 +53,13 @@ class Task(NamedTuple):
         return values
 
 
+class Part(NamedTuple):
+    """Representations that many blocks ask for, and which they are; a task is given the rows."""
+
+    which: tuple[int, int]
+    rows: Any
+
+
 def run_blocks(
     function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], count: int, n_jobs: int | None, verbose: int = 0
 ) -> Generator[Any, None, None]:
@@ -65,13 +73,15 @@ def run_blocks(
     function : callable
         A function of a module.
     arguments : iterable of tuple
-        What it is called with, so many times as ``count`` says.
+        What it is called with, so many times as ``count`` says. Of each ``Part`` it is given the rows.
     n_jobs : int, optional
         As in joblib. Several jobs have one thread of BLAS each.
     verbose : int, default=0
         Whether to tell how many are done: after 1, 2, 4, 8, ... and at the end, or from 10 on after each.
     """
     jobs = min(effective_n_jobs(n_jobs), count)
+    given_rows = _hand_over(jobs)
+    arguments = (tuple(map(given_rows, given)) for given in arguments)
     with one_blas_thread() if jobs > 1 else nullcontext():
         if jobs == 1:
             results: Any = (function(*given) for given in arguments)
@@ -90,6 +100,32 @@ def run_blocks(
             raise
 
 
+def _hand_over(jobs: int) -> Callable[[Any], Any]:
+    """Return a function that makes rows of a ``Part``, which are sent to workers of Dask once, however many blocks ask.
+
+    There, they are the result of a task that returns them. Workers fetch it from each other, and if one dies, the
+    scheduler gives the task to another worker; data that are scattered would be lost.
+    """
+    client = getattr(get_active_backend(prefer="threads")[0], "client", None) if jobs > 1 else None
+    sent: dict[tuple[int, int], Any] = {}
+
+    def rows(given: Any) -> Any:
+        if client is None or not isinstance(given, Part):
+            return given.rows if isinstance(given, Part) else given
+        if given.which not in sent:
+            import dask
+
+            with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):  # it is meant to be large
+                sent[given.which] = client.submit(_itself, given.rows, pure=False)
+        return sent[given.which]
+
+    return rows
+
+
+def _itself(rows: Any) -> Any:
+    return rows
+
+
 def slices(n: int, size: int) -> list[slice]:
     """Return consecutive slices of n items."""
     return [slice(low, min(low + size, n)) for low in range(0, n, size)]
@@ -101,10 +137,14 @@ def upper(n: int, size: int) -> list[tuple[int, int]]:
     return [(i, j) for i in range(count) for j in range(i, count)]
 
 
+def part_of(ready: Any, k: int, size: int, side: int = 0) -> Part:
+    """Return the k-th of consecutive parts of prepared representations, the rows (0) or columns (1) of a matrix."""
+    return Part((side, k), ready[k * size : min((k + 1) * size, ready.shape[0])])
+
+
 def blocks_of(ready: Any, i: int, j: int, size: int) -> tuple[Any, Any]:
     """Return the prepared representations of block (i, j) of a symmetric matrix; (first, None) on the diagonal."""
-    first, second = (ready[k * size : min((k + 1) * size, ready.shape[0])] for k in (i, j))
-    return first, None if i == j else second
+    return part_of(ready, i, size), None if i == j else part_of(ready, j, size)
 
 
 def as_bytes(limit: Any, who: str) -> int:

@@ -23,6 +23,7 @@ from genkern.gram.blocks import (
     as_bytes,
     block_size_within,
     blocks_of,
+    part_of,
     physical_memory,
     run_blocks,
     slices,
@@ -262,7 +263,7 @@ class Gram(KernelTransformer):
         else:
             bands = range(-(-rows // size)), range(-(-columns // size))
             places = [(i, j) for i in bands[0] for j in bands[1]]
-            pairs = ((first[i * size : (i + 1) * size], second[j * size : (j + 1) * size]) for i, j in places)
+            pairs = ((part_of(first, i, size), part_of(second, j, size, 1)) for i, j in places)
         work = ((task, rule, second is None, *pair) for pair in pairs)
         results = run_blocks(kept_block, work, len(places), self.n_jobs, self.verbose)
 

@@ -15,7 +15,7 @@ from genkern.affinities import How, Jeffreys, Power
 from genkern.affinities.categorical import check_alphabets
 from genkern.affinities.collection import Collection
 from genkern.kernels.base import Kernel
-from genkern.kernels.cosines import capped, place_of
+from genkern.kernels.cosines import capped, divided, place_of
 from genkern.kernels.latex import ATOM, PRODUCT, number, observed, over, times
 from genkern.kernels.models import ModelKernel
 from genkern.models.base import Model
@@ -71,11 +71,8 @@ class Hellinger(ModelKernel):
 
     def _logs(self, X: Collection, Y: Collection | None) -> Floats:
         t = check_number(self.t, "t", "Hellinger", exclusive=True)
-        own, other = super()._logs_diag(X), super()._logs_diag(X if Y is None else Y)
-        scale = 0.5 * (own[:, None] + other)
-        logs = super()._logs(X, Y) - scale
-        if Y is None:
-            np.fill_diagonal(logs, 0.0)
+        other = None if Y is None else super()._logs_diag(Y)
+        logs, scale = divided(super()._logs(X, Y), super()._logs_diag(X), other, self)
         places = place_of(X), place_of(X if Y is None else Y)
         logs = capped(logs, scale, lambda: self._exact(X, Y), self, places)
         return 2.0 * np.expm1(np.minimum(logs, 0.0)) / t

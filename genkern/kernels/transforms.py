@@ -9,7 +9,7 @@ import numpy as np
 
 from genkern.kernels.base import Kernel
 from genkern.kernels.composites import IntegerPower, _Binary, _shown, _Unary
-from genkern.kernels.cosines import ROUNDING, capped, place_of
+from genkern.kernels.cosines import ROUNDING, capped, divided, place_of, warn_of_dead
 from genkern.kernels.latex import ATOM, PRODUCT, bracketed, times
 from genkern.validation import Floats, check_number
 
@@ -35,18 +35,7 @@ class Normalized(_Unary):
     def _logs(self, X: Any, Y: Any) -> Floats:
         logs = self.kernel._logs(X, Y)
         own = np.array(np.diagonal(logs)) if Y is None else self.kernel._logs_diag(X)
-        other = own if Y is None else self.kernel._logs_diag(Y)
-        dead, gone = np.isneginf(own), np.isneginf(other)
-        self._warn(dead)
-        if Y is not None:
-            self._warn(gone)
-        own, other = np.where(dead, 0.0, own), np.where(gone, 0.0, other)
-        scale = 0.5 * own[:, None] + 0.5 * other[None, :]
-        logs = logs - scale
-        logs[dead] = -np.inf
-        logs[:, gone] = -np.inf
-        if Y is None:
-            np.fill_diagonal(logs, 0.0)
+        logs, scale = divided(logs, own, None if Y is None else self.kernel._logs_diag(Y), self)
         places = place_of(X), place_of(X if Y is None else Y)
         logs = capped(logs, scale, lambda: self.kernel._exact(X, Y), self, places)
         self._warn_above(logs, 0.0)
@@ -58,9 +47,9 @@ class Normalized(_Unary):
         own = np.array(np.diagonal(values)) if Y is None else base._evaluate_diag(X)
         other = own if Y is None else base._evaluate_diag(Y)
         dead, gone = own <= 0.0, other <= 0.0
-        self._warn(dead)
+        warn_of_dead(dead, self)
         if Y is not None:
-            self._warn(gone)
+            warn_of_dead(gone, self)
         own, other = np.sqrt(np.where(dead, 1.0, own)), np.sqrt(np.where(gone, 1.0, other))
         values = values / (own[:, None] * other[None, :])
         values[dead] = 0.0
@@ -81,15 +70,6 @@ class Normalized(_Unary):
                 f"{self!r}: {above} of {values.size} normalised values are above one, the largest is {largest}. Bounds "
                 "and estimates by draws err by other factors for a pair than for its members, and are no cosines when "
                 "normalised. Use method='exact', or the kernel without .normalized().",
-                UserWarning,
-                stacklevel=2,
-            )
-
-    def _warn(self, dead: Any) -> None:
-        if dead.any():
-            warnings.warn(
-                f"{self!r}: {int(dead.sum())} of {len(dead)} objects have zero similarity to themselves (first at "
-                f"index {int(np.argmax(dead))}); they get zero similarity to all others.",
                 UserWarning,
                 stacklevel=2,
             )
