@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.fft import dct
+from scipy.fft import dct, idct
 from sklearn.pipeline import FeatureUnion
 
 from genkern import FisherScore, GaussianEstimator, MixtureEstimator, MultiScale, StateSpace, Windows
@@ -53,6 +53,56 @@ def test_windows_are_what_loops_give(widths, normalize, circular):
         ]
         np.testing.assert_allclose(result, expected, rtol=0, atol=1e-12)
     assert result.shape[1] == len(windows.get_feature_names_out())
+
+
+@pytest.mark.parametrize("circular", [False, True])
+@pytest.mark.parametrize("normalize", [False, True])
+def test_rest_is_what_mean_and_waves_leave(normalize, circular):
+    """By subtracting both from the window, in units of the channel or, plus a tenth of that, of the window."""
+    X = [100.0 * x for x in series()]
+    spread = np.concatenate(X).std(axis=0)
+    windows = Windows((3, 9), 2, normalize, circular, standardize=False, rest=True).fit(X)
+    plain = Windows((3, 9), 2, normalize, circular, standardize=False).fit(X)
+    names = list(windows.get_feature_names_out())
+    assert [name for name in names if name not in plain.get_feature_names_out()] == ["x0_w9_rest", "x1_w9_rest"]
+    for x, result, others in zip(X, windows.transform(X), plain.transform(X), strict=True):
+        same = [not name.endswith("rest") for name in names]
+        np.testing.assert_allclose(result[:, same], others, rtol=1e-12, atol=1e-10)
+        for t in range(len(x)):
+            for c in range(2):
+                piece = window(x[:, c], t, 9, circular)
+                waves = dct(piece, norm="ortho")
+                waves[3:] = 0
+                left = np.sqrt(np.mean((piece - idct(waves, norm="ortho")) ** 2))
+                left = left / (piece.std() + 0.1 * spread[c]) if normalize else left / spread[c]
+                np.testing.assert_allclose(result[t, names.index(f"x{c}_w9_rest")], np.log(left + 0.1), atol=1e-6)
+
+
+def test_rest_tells_how_strong_a_fast_wave_is():
+    t = np.arange(200)
+    x = np.where(t < 100, 0.1, 1.0) * np.cos(2.5 * t)
+    rest = Windows(33, n_dct=4, rest=True).fit([x]).transform([x])[0][:, -1]
+    assert rest[20:80].max() < rest[120:180].min() - 1.0
+    waves = Windows(33, n_dct=4, normalize=True).fit([x]).transform([x])[0]
+    assert abs(waves[20:80].mean() - waves[120:180].mean()) < 0.1
+    for scale in (1e-200, 1e70):
+        scaled = Windows(33, n_dct=4, rest=True).fit([scale * x]).transform([scale * x])[0]
+        np.testing.assert_allclose(scaled[:, -1], rest, rtol=1e-6, atol=1e-6)
+
+
+def test_rest_with_gaps_and_without_any_variation():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(60)
+    gaps = np.where(rng.random(60) < 0.3, np.nan, x)
+    gaps[40:] = np.nan
+    for normalize in (False, True):
+        windows = Windows(9, n_dct=2, normalize=normalize, rest=True).fit([x, gaps])
+        found = windows.transform([x, gaps, np.zeros(30), np.full(4, 1e3)])
+        assert np.isfinite(found[0]).all()
+        np.testing.assert_array_equal(np.isnan(found[1][:, -1]), np.isnan(found[1][:, 0]))
+        assert np.isfinite(np.concatenate(found[2:])).all()
+        flat = Windows(9, n_dct=2, normalize=normalize, rest=True).fit_transform([np.zeros(30)])
+        assert np.isfinite(flat[0]).all()
 
 
 def test_names_follow_the_channels():

@@ -126,14 +126,14 @@ def cuts(monkeypatch):
 def test_both_models_of_a_recipe_share_windows(cuts, monkeypatch, X):
     recipe = series(n_components=2, n_states=2).fit(X, LABELS)
     kinds = list(recipe[0].transformer_list[0][1].parts_)
-    assert len(cuts) == 3 * len(kinds)  # as they are, centred, and in their own units, which only one model has
+    assert len(cuts) == 3 * len(kinds)  # as they are, centred, and in their own units
     cuts.clear()
     shared = recipe.decision_function(X)
     assert len(cuts) == (2 + ("own" in recipe[0].factors_)) * len(kinds)
     monkeypatch.setattr(validation, "MADE", 0)  # nothing is remembered
     cuts.clear()
     apart = series(n_components=2, n_states=2).fit(X, LABELS)
-    assert len(cuts) == 5 * len(kinds)
+    assert len(cuts) == 6 * len(kinds)
     np.testing.assert_array_equal(apart.decision_function(X), shared)
 
 

@@ -161,7 +161,7 @@ def _windowed(step: Windows, columns: list[Column]) -> list[Column]:
     for name in step.get_feature_names_out([column.name for column in columns]):
         before, width, what = str(name).rsplit("_", 2)
         (column,) = (column for column in columns if column.name == before)
-        said = "average" if what == "mean" else what.replace("dct", "cosine ")
+        said = {"mean": "average", "rest": "what is left"}.get(what, what.replace("dct", "cosine "))
         text = column.text if width == "w1" else f"{column.text}, {kind} of {width[1:]}, {said}"
         found.append(Column(str(name), column.channel, text))
     return found

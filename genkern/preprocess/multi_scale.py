@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
@@ -18,6 +19,7 @@ from genkern.threads import one_blas_thread
 from genkern.validation import Floats, carried, check_int, made_once, one_warning_each
 
 WIDTHS = (1, 3, 5, 9, 17, 33, 65, 129)
+LEAST = 200  # series that an embedding is fitted to, where there are as many
 
 
 class MultiScale(Transformer):
@@ -42,7 +44,9 @@ class MultiScale(Transformer):
     n_jobs : int, optional
         Threads, over kinds of windows.
     most : int, optional
-        The embedding is fitted to so many series at most, drawn at random; by default to all.
+        The embedding is fitted to series drawn at random that have so many positions together, but to 200 of them at
+        least; by default to all.
+    rest : see Windows
 
     Attributes
     ----------
@@ -76,6 +80,7 @@ class MultiScale(Transformer):
         stride: int | str = "auto",
         n_jobs: int | None = None,
         most: int | None = None,
+        rest: bool = False,
     ):
         self.embedding = embedding
         self.widths = widths
@@ -85,6 +90,7 @@ class MultiScale(Transformer):
         self.stride = stride
         self.n_jobs = n_jobs
         self.most = most
+        self.rest = rest
 
     _work = 30.0
 
@@ -92,13 +98,13 @@ class MultiScale(Transformer):
     def _fit(self, X: Any, y: Any) -> Floats | None:
         packed = pack_series(X, "MultiScale")
         parts = self._parts(float(np.median(packed.lengths)))
-        n, some = packed.n_objects, self.most is not None
-        if some and n > check_int(self.most, "most", "MultiScale", 1):
-            rows = np.sort(np.random.default_rng(0).permutation(n)[: self.most])
+        rows = self._drawn(packed.lengths)
+        some = len(rows) < packed.n_objects
+        if some:
             part, labels = handed_on(packed.take(rows)), None if y is None else np.asarray(y)[rows]
             features = self._run(_fit_transform, parts, part, labels)
         else:
-            some, features = False, self._run(_fit_transform, parts, _as_list(X, packed), y)
+            features = self._run(_fit_transform, parts, _as_list(X, packed), y)
         ends = np.cumsum([0, *(block.shape[1] for block in features)]).tolist()
         self.blocks_ = {name: slice(*bounds) for name, bounds in zip(parts, pairwise(ends))}
         self.parts_, self.n_channels_ = parts, packed.values.shape[1]
@@ -114,6 +120,15 @@ class MultiScale(Transformer):
         """Return the names that the embedding gives, with the kind of window in front."""
         return [f"{kind}__{name}" for kind, part in self.parts_.items() for name in part[-1].get_feature_names_out()]
 
+    def _drawn(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the series that the embedding is fitted to."""
+        order = np.random.default_rng(0).permutation(len(lengths))
+        if self.most is None:
+            return np.sort(order)
+        most = check_int(self.most, "most", "MultiScale", 1)
+        enough = 1 + int(np.searchsorted(np.cumsum(lengths[order]), most))
+        return np.sort(order[: max(enough, LEAST)])
+
     def _parts(self, length: float) -> dict[str, Pipeline]:
         """Return unfitted pipelines by kind of window, for series of this median length."""
         widths, versions = self.widths, tuple(np.atleast_1d(np.asarray(self.normalize, dtype=object)))
@@ -125,7 +140,7 @@ class MultiScale(Transformer):
                 "The 'normalize' parameter of MultiScale must hold the versions wanted: (False,), (True,) or both. "
                 f"Got {self.normalize!r} instead."
             )
-        plain = Windows(n_dct=self.n_dct, circular=self.circular, stride=self.stride)
+        plain = Windows(n_dct=self.n_dct, circular=self.circular, stride=self.stride, rest=self.rest)
         kinds = [(width, version) for width in widths for version in versions if width > 1 or version == versions[0]]
         return {
             f"w{width}{'_normalized' if version and width > 1 else ''}": Pipeline(

@@ -17,7 +17,7 @@ from genkern.data.transformer import Transformer
 from genkern.preprocess.scaling import deviations, largest
 from genkern.validation import Floats, check_bool, check_int, made_once
 
-FLOOR = 0.1  # part of a channel's standard deviation that is added to that of a window
+FLOOR = 0.1  # part of a channel's standard deviation that is added to that of a window, or of what waves leave of it
 
 
 class Windows(Transformer, auto_wrap_output_keys=None):  # type: ignore[call-arg]
@@ -50,6 +50,10 @@ class Windows(Transformer, auto_wrap_output_keys=None):  # type: ignore[call-arg
     standardize : bool, default=True
         Bring every output channel to mean zero and variance one over the windows of the training series. (Series are
         not standardised one by one: their level is information.)
+    rest : bool, default=False
+        Say also how much the mean and the waves leave of a window, where they are not all of it:
+        :math:`\log(r + \frac1{10})` with the root mean square r of the rest, in units of the channel's standard
+        deviation or, if windows are normalised, in theirs. It follows the amplitude of what is too fast for the waves.
 
     Attributes
     ----------
@@ -92,6 +96,7 @@ class Windows(Transformer, auto_wrap_output_keys=None):  # type: ignore[call-arg
         circular: bool = False,
         stride: int | str = 1,
         standardize: bool = True,
+        rest: bool = False,
     ):
         self.widths = widths
         self.n_dct = n_dct
@@ -99,6 +104,7 @@ class Windows(Transformer, auto_wrap_output_keys=None):  # type: ignore[call-arg
         self.circular = circular
         self.stride = stride
         self.standardize = standardize
+        self.rest = rest
 
     def _encode(self, X: Any) -> Packed:
         packed = pack_series(X, "Windows", n_channels=len(self.spread_))
@@ -122,7 +128,7 @@ class Windows(Transformer, auto_wrap_output_keys=None):  # type: ignore[call-arg
             f"{channel}_w{width}_{what}"
             for width in self._widths()
             for channel in channels
-            for what in ["mean", *(f"dct{k + 1}" for k in range(self._count(width, d)))]
+            for what in ["mean", *self._waves_of(width, d), *["rest"] * self._leaves(width, d)]
         ]
 
     def reads(self, length: int) -> list[NDArray[np.int64]]:
@@ -140,11 +146,11 @@ class Windows(Transformer, auto_wrap_output_keys=None):  # type: ignore[call-arg
 
     def _setting(self) -> tuple[Any, ...]:
         """Return the parameters, checked, as a key."""
-        return (*self._widths(), self.n_dct, self.stride, self.normalize, self.circular, self.standardize)
+        return (*self._widths(), self.n_dct, self.stride, self.normalize, self.circular, self.standardize, self.rest)
 
     def _fit(self, X: Any, y: Any) -> list[Floats]:
         self._widths()
-        for name in ("normalize", "circular", "standardize"):
+        for name in ("normalize", "circular", "standardize", "rest"):
             check_bool(getattr(self, name), name, "Windows")
         packed = pack_series(X, "Windows")
 
@@ -165,8 +171,7 @@ class Windows(Transformer, auto_wrap_output_keys=None):  # type: ignore[call-arg
         if self.standardize:
             self._refuse_unseen(raw.values)
             waves = sizes / self.spread_ if self.normalize else sizes
-            counts = [self._count(width, len(sizes)) for width in self._widths()]
-            sizes = np.concatenate([np.column_stack([sizes, *[waves] * count]).ravel() for count in counts])
+            sizes = np.concatenate([self._sizes(width, sizes, waves) for width in self._widths()])
             self.mean_, self.scale_ = np.nanmean(raw.values, axis=0), deviations(raw.values, sizes)
         return raw
 
@@ -175,9 +180,16 @@ class Windows(Transformer, auto_wrap_output_keys=None):  # type: ignore[call-arg
         widths, d = self._widths(), packed.values.shape[1]
         strides = self._strides(packed.lengths, min(widths))
         windows = WindowOffsets(packed.offsets, offsets_of(-(-packed.lengths // strides)), strides, bool(self.circular))
-        floors = FLOOR * self.spread_ if self.normalize else None
-        parts = [describe_windows(packed.values, windows, _waves(w, self._count(w, d)), floors) for w in widths]
-        return Packed(np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1), windows.starts)
+        unit = self.spread_ if self.rest else np.ones(d)
+        floors = FLOOR * self.spread_ / unit if self.normalize else None
+        values, parts = packed.values / unit, []
+        for width in widths:
+            count, rest = self._count(width, d), FLOOR * self._leaves(width, d)
+            part = describe_windows(values, windows, _waves(width, count), floors, rest)
+            if self.rest:  # back into units of the series
+                part[:, :, : 1 if self.normalize else 1 + count] *= unit[:, None]
+            parts.append(part.reshape(len(part), -1))
+        return Packed(np.concatenate(parts, axis=1), windows.starts)
 
     def _standardized(self, raw: Packed) -> Packed:
         """Return windows in units of those of the training series."""
@@ -204,6 +216,19 @@ class Windows(Transformer, auto_wrap_output_keys=None):  # type: ignore[call-arg
     def _count(self, width: int, d: int) -> int:
         """Return the number of coefficients for a width and d channels."""
         return min(max(2, math.ceil(8 / d)) if self.n_dct is None else int(self.n_dct), width - 1)
+
+    def _waves_of(self, width: int, d: int) -> list[str]:
+        """Return the names of the coefficients for a width and d channels."""
+        return [f"dct{k + 1}" for k in range(self._count(width, d))]
+
+    def _leaves(self, width: int, d: int) -> bool:
+        """Return whether the rest of windows of a width is described: they have more waves than are used."""
+        return bool(self.rest) and self._count(width, d) < width - 1
+
+    def _sizes(self, width: int, means: Floats, waves: Floats) -> Floats:
+        """Return the sizes of the output channels of a width, given those of means (d,) and coefficients (d,)."""
+        rest = [np.ones_like(means)] * self._leaves(width, len(means))
+        return np.column_stack([means, *[waves] * self._count(width, len(means)), *rest]).ravel()
 
     def _strides(self, lengths: NDArray[np.int64], width: int) -> NDArray[np.int64]:
         """Return the stride (n,) for each series."""

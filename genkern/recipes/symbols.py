@@ -141,7 +141,7 @@ def symbols(
     languages, median length 7) leave-one-out errs in 29.3 % with all lags, 27.9 % up to two, and with ends in 27.3 and
     24.3 %. Among 700 splice junctions and 700 donor sites words by position lowered its squared error from 0.535 to
     0.194 and from 0.424 to 0.258; within exons and introns, which are cut to one length but not aligned, from 0.499 to
-    0.497 at best, which is less than two standard errors, so that they are left out.
+    0.497 at best, which is less than one standard error, so that they are left out.
 
     The settings for proteins were chosen by leave-one-out on domains of SCOPe, one of each family and none of those
     on which the errors between classes are measured (``benchmarks/league``). From 15 lags, 16 components, no length and

@@ -1,4 +1,4 @@
-"""Means and cosine coefficients of the windows of many series, in one compiled pass."""
+"""Means, cosine coefficients and what these leave, of the windows of many series, in one compiled pass."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ class WindowOffsets(NamedTuple):
     circular: bool
 
 
-def describe_windows(values: Floats, windows: WindowOffsets, waves: Floats, floors: Floats | None) -> Floats:
-    r"""Return the mean of every window and its inner products with waves, (M, d, 1 + q).
+def describe_windows(
+    values: Floats, windows: WindowOffsets, waves: Floats, floors: Floats | None, rest: float = 0.0
+) -> Floats:
+    r"""Return the mean of every window and its inner products with waves, (M, d, 1 + q); with the rest (M, d, 2 + q).
 
     Parameters
     ----------
@@ -31,26 +33,29 @@ def describe_windows(values: Floats, windows: WindowOffsets, waves: Floats, floo
     windows : WindowOffsets
         Window p of series i has its centre at ``strides[i] * (p - starts[i])``.
     waves : (w, q)
-        Waves of the window's width w, each with sum zero.
+        Waves of the window's width w, orthonormal, each with sum zero.
     floors : (d,) or None
         Inner products are divided by the standard deviation of the window's channel plus this; None: not divided.
+    rest : float
+        If positive, :math:`\log(r + \text{rest})` follows them, where r is the root mean square of what the mean and
+        the waves leave of the window, divided as they are.
 
     Notes
     -----
     Sums run over the entries that are not missing, scaled up to all, :math:`\frac{w}{\#\text{known}} \sum`. Where
     fewer than half are known, the result is NaN.
     """
-    out = np.empty((int(windows.starts[-1]), values.shape[1], 1 + waves.shape[1]))
+    out = np.empty((int(windows.starts[-1]), values.shape[1], 1 + waves.shape[1] + (rest > 0)))
     scaled = floors is not None
     work = np.empty(waves.shape[0] + waves.shape[1])
     given = np.zeros(0) if floors is None else floors
-    _describe(np.ascontiguousarray(values), windows, waves, given, scaled, work, out)
+    _describe(np.ascontiguousarray(values), windows, waves, given, scaled, float(rest), work, out)
     return out
 
 
 @kernel
-def _describe(values, windows, waves, floors, scaled, work, out):
-    """Fill out (M, d, 1 + q) window by window; work (w + q,) holds one window and its sums."""
+def _describe(values, windows, waves, floors, scaled, rest, work, out):
+    """Fill out (M, d, 1 + q or 2 + q) window by window; work (w + q,) holds one window and its sums."""
     width, count = waves.shape
     window, sums = work[:width], work[width:]
     for i in range(len(windows.strides)):
@@ -65,8 +70,14 @@ def _describe(values, windows, waves, floors, scaled, work, out):
                 mean, deviation = _sum_up(window, waves, sums)
                 out[p, c, 0] = mean
                 by = deviation + floors[c] if scaled else 1.0
+                left_over = deviation * deviation
                 for k in range(count):
                     out[p, c, 1 + k] = sums[k] / by
+                    left_over -= sums[k] * sums[k] / width
+                if rest > 0.0:
+                    # with gaps, waves may hold more than there is; a NaN stays
+                    left_over = 0.0 if left_over < 0.0 else left_over
+                    out[p, c, 1 + count] = np.log(np.sqrt(left_over) / by + rest)
 
 
 @part
