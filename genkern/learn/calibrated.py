@@ -22,9 +22,9 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import _safe_split
 
 from genkern.learn.calibration import Calibrated, Calibrator
-from genkern.learn.kernel_classifier import Ints, decide, dense
+from genkern.learn.kernel_classifier import Ints, decide
 from genkern.learn.low_rank import eigen_features
-from genkern.learn.products import transposed_times
+from genkern.learn.products import inner_products, transposed_times
 from genkern.learn.weights import REQUESTED, check_weights
 from genkern.preprocess.folds import make_folds, members, parts_of_folds
 from genkern.progress import each
@@ -236,8 +236,7 @@ def _in_span(estimator: Any, X: Any) -> tuple[Floats, Floats] | None:
     n, p = X.shape
     if n > MOST or p <= WIDE * n:
         return None
-    rows = X.astype(np.float64)
-    products = dense(rows @ rows.T)
+    products = inner_products(X.astype(np.float64))
     return eigen_features(products, n) if np.isfinite(products).all() and products.any() else None
 
 
