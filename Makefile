@@ -10,7 +10,7 @@ LOWEST_READY := .venv-lowest/.ready
 # What touches other packages most, in a few seconds each without compilation.
 QUICK := $(addprefix tests/test_,$(addsuffix .py,package objects alphabets store serialize explain \
 	models_multinomial kernels learn_ridge learn_logistic embed_spectrum plots))
-PYTEST := -m pytest -q -n auto --dist loadfile -m "not slow and not browser and not peers"
+PYTEST := -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not slow and not browser and not peers"
 
 .PHONY: demo docs linkcheck test test-browser test-peers test-lowest test-lowest-quick check bench league slow fuzz mutate soak audit clean
 

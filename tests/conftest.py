@@ -1,10 +1,17 @@
 """Hypothesis explores new cases on every run; where CI is set, it takes the same ones every time.
 
+Workers of xdist have one thread of BLAS each, since there are as many as cores: threads of several that wait for each
+other took up to eight times the CPU time of one. Files that take longest are first, so that workers end together.
+
 No test may leave BLAS with another number of threads: results of later ones would differ in the last bits.
 """
 
 import os
 import time
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy is imported, and for processes that tests start
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
 
 import pytest
 from hypothesis import settings
@@ -25,3 +32,35 @@ def _threads_as_before():
             break
         time.sleep(0.01)  # blocks that an error stopped: threads end the one that they are at
     assert blas_threads() == before
+
+
+# With "--dist loadfile --no-loadscope-reorder"; otherwise files of few tests, such as these, are the last ones.
+LONGEST = [
+    "docs",
+    "progress",
+    "similarity",
+    "io_hostile",
+    "papers_top",
+    "soak",
+    "recipe_contracts",
+    "explain_set",
+    "core_simd",
+    "cli_commands",
+    "gram_disk",
+    "recipes_series",
+    "recipes",
+    "models_lds",
+    "auto",
+    "core_pairs",
+    "affinity",
+    "mistakes",
+    "saving",
+    "restarts",
+    "report",
+]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that take longest first."""
+    rank = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(rank)))

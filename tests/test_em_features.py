@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,14 @@ FACTORIAL = g.FactorialHMM(
     [[0.5, 0.5]] * 2, [[[0.9, 0.1], [0.2, 0.8]]] * 2, [[[0.0, 1.0], [1.0, 0.0]], [[2.0, -1.0], [-1.0, 3.0]]], [3.0, 4.0]
 )
 NET = {"h": [], "a": ["h"], "b": ["h"]}
-LINEAR = g.LinearGaussianNetEstimator(NET, hidden={"h": 1}, max_iter=1, tol=0.0).fit(BAGS).model_
-BAYES = g.BayesNetEstimator(HIDDEN, hidden={"h": 2}, max_iter=1, tol=0.0).fit(CODES).model_
+LINEAR = (g.LinearGaussianNetEstimator(NET, hidden={"h": 1}, max_iter=1, tol=0.0), BAGS)  # fitted when used
+BAYES = (g.BayesNetEstimator(HIDDEN, hidden={"h": 2}, max_iter=1, tol=0.0), CODES)
 ABC = as_alphabet("abc", "?")
-MARKOV = g.MarkovChainEstimator(1, alphabet=ABC).fit(["abcabbcaa"]).model_
+MARKOV = (g.MarkovChainEstimator(1, alphabet=ABC), ["abcabbcaa"])
 PERIODIC = g.PeriodicChain(
     [0.3, 0.7], [[0.2, 0.3, 0.5], [0.6, 0.2, 0.2]], np.random.default_rng(3).dirichlet([2.0] * 3, (2, 3)), ABC
 )
-POSITIONAL = g.PositionalChainEstimator(1, 14, alphabet=ABC).fit(["abcabbcaabcaba"]).model_
+POSITIONAL = (g.PositionalChainEstimator(1, 14, alphabet=ABC), ["abcabbcaabcaba"])
 
 PROFILE = g.ProfileHMM.from_alignment(["ab-c", "abbc", "a-bc"], ABC, columns=0.3).with_flanks("local", flank=4.0)
 
@@ -65,6 +66,16 @@ CASES: dict[str, tuple[Any, Any, Any, list[Any]]] = {
 }
 
 
+@cache
+def case(name: str) -> tuple[Any, Any, Any, list[Any]]:
+    """Return an estimator, a model to start from, objects and the names of parameters."""
+    estimator, start, X, names = CASES[name]
+    if isinstance(start, tuple):
+        fitted, objects = start
+        start = fitted.fit(objects).model_
+    return estimator, start, X, names
+
+
 def block(model: Any, name: str) -> Any:
     """Return what a name in ``fixed`` stands for."""
     if name in model._fields:
@@ -90,7 +101,7 @@ def test_all_estimators_by_em_are_in_the_table():
 
 @pytest.mark.parametrize("name", CASES)
 def test_fixed_parameters_stay_and_the_objective_never_falls(name):
-    estimator, start, X, names = CASES[name]
+    estimator, start, X, names = case(name)
     for one in names:
         fitted = clone(estimator).set_params(init=start, fixed=(one,)).fit(X)
         assert same(block(fitted.model_, one), block(start, one)), one
@@ -112,7 +123,7 @@ def test_fixed_parameters_stay_and_the_objective_never_falls(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_without_a_model_the_first_guess_is_kept(name):
-    estimator, _, X, names = CASES[name]
+    estimator, _, X, names = case(name)
     first, last = (clone(estimator).set_params(fixed=(names[0],), max_iter=steps).fit(X).model_ for steps in (0, 8))
     for a, b in zip(arrays(block(first, names[0])), arrays(block(last, names[0])), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
@@ -120,7 +131,7 @@ def test_without_a_model_the_first_guess_is_kept(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_each_object_has_a_model_to_start_from(name):
-    estimator, start, X, _ = CASES[name]
+    estimator, start, X, _ = case(name)
     X = X[:3]
     others = [clone(estimator).set_params(init=start, max_iter=k).fit(X).model_ for k in (0, 1, 2)]
     stack = type(start).stack(others)
@@ -138,7 +149,7 @@ def test_each_object_has_a_model_to_start_from(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_callback_hears_of_every_step_and_can_stop(name, capsys):
-    estimator, start, X, _ = CASES[name]
+    estimator, start, X, _ = case(name)
     heard: list[Any] = []
 
     def listen(step: int, model: Any, objective: float) -> bool:
@@ -173,7 +184,7 @@ def test_a_method_as_callback_is_not_copied():
             self.steps.append(step)
 
     for name in ("hmm", "mixture", "bayes net"):
-        estimator, _, X, _ = CASES[name]
+        estimator, _, X, _ = case(name)
         log = Log()
         fitted = clone(estimator)
         fitted.callback = log.add

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,18 @@ from tests.cases_zoo import ZOO, draw
 
 # A base class, results of other models, and what is compared by kernels only: see test_fuzz_kernels.py.
 BEYOND = {"Model", "Posterior", "Sampled", "NaturalFamily", "SparseMultinomial"}
-EVERY = {name: (model, draw(model)) for name, model in ZOO.items()}
+
+
+@cache
+def every(name: str) -> tuple[Model, list[Any]]:
+    """Return a model and objects drawn from it."""
+    return ZOO[name], draw(ZOO[name])
 
 
 def test_every_public_model_is_in_the_table() -> None:
     public = {name for name in genkern.__all__ if isinstance(getattr(genkern, name), type)}
     models = {name for name in public if issubclass(getattr(genkern, name), Model)}
-    known = {base.__name__ for model, _ in EVERY.values() for base in type(model).__mro__}
+    known = {base.__name__ for model in ZOO.values() for base in type(model).__mro__}
     assert models - BEYOND <= known
 
 
@@ -91,19 +97,19 @@ def check(model: Model, X: list[Any]) -> None:
             assert posteriors.min() >= 0.0
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", ZOO)
 @examples(few=4)
 @given(data=st.data())
 def test_objects(name: str, data: Any) -> None:
-    model, X = EVERY[name]
+    model, X = every(name)
     check(model, data.draw(hostile("", X)))
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", ZOO)
 @examples(few=4)
 @given(data=st.data())
 def test_parameters(name: str, data: Any) -> None:
-    model, X = EVERY[name]
+    model, X = every(name)
     with safely():
         other = data.draw(altered(model))
         assert_valid(other)
@@ -116,9 +122,9 @@ def test_parameters(name: str, data: Any) -> None:
 
 
 @pytest.mark.parametrize("coordinates", ["softmax", "ratio", "sqrt", "raw"])
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", ZOO)
 def test_coordinates_that_give_no_model_are_refused(name: str, coordinates: str) -> None:
-    model, _ = EVERY[name]
+    model, _ = every(name)
     one = model[(0,) * len(model.shape)] if model.shape else model
     vector = one.parameters(coordinates)
     for place in {0, len(vector) // 2, len(vector) - 1}:

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tokenize
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,7 +21,6 @@ from genkern.data.transformer import Transformer
 from genkern.models.base import Model
 
 SOURCES = sorted(Path(genkern.__file__).parent.rglob("*.py"))
-TREES = {path: ast.parse(path.read_text()) for path in SOURCES}
 PRINTING = {"demonstration.py"}
 MAX_LINES, MAX_FUNCTION, MAX_JITTED_ARGUMENTS = 400, 60, 8
 # Decorators of core/: those that compile what they decorate or take it for compiled code, and all others.
@@ -32,6 +32,12 @@ RIDDLES = re.compile(
     r"what (stands|becomes|is made of|takes it|comes of|lies)\b|\b(stands?|standing) for\b|\bgoes? where\b|\blest\b"
     r"|\ball but coincide|\bover again\b|\bin vain\b|\b(the|our) house\b|\bhand(s|ed)? on\b"
 )
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text())
 
 
 def decorators(node: ast.FunctionDef | ast.ClassDef) -> set[str]:
@@ -73,7 +79,7 @@ def test_import_is_lazy() -> None:
 def test_nothing_reads_or_writes_pickles() -> None:
     """Reading one can run any code; objects of ours can be pickled by others, such as joblib."""
     running = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve"}
-    for path, tree in TREES.items():
+    for path, tree in zip(SOURCES, map(tree_of, SOURCES)):
         for node in ast.walk(tree):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
@@ -91,7 +97,7 @@ def test_nothing_reads_or_writes_pickles() -> None:
 
 def test_nothing_starts_a_shell_or_another_program() -> None:
     starting = re.compile(r"os\.(system|popen|exec\w+|spawn\w+|posix_spawn\w*|startfile)$")
-    for path, tree in TREES.items():
+    for path, tree in zip(SOURCES, map(tree_of, SOURCES)):
         for node in ast.walk(tree):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
@@ -163,7 +169,7 @@ CALLERS = [p for p in SOURCES if p.parent.name in ("features", "preprocess", "re
 
 @pytest.mark.parametrize("path", CALLERS, ids=[path.stem for path in CALLERS])
 def test_nobody_calls_private_methods_of_others(path: Path) -> None:
-    for node in ast.walk(TREES[path]):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Attribute) and re.fullmatch("_[a-z].*", node.attr) and node.attr not in OF_VALUES:
             owner = node.value.func if isinstance(node.value, ast.Call) else node.value
             assert getattr(owner, "id", None) in OWN, f"{path.name}:{node.lineno}: {ast.unparse(node)}"
@@ -177,7 +183,7 @@ def test_nobody_outside_asks_a_model_for_its_class() -> None:
     concrete = {kind.__name__ for kind in found if isinstance(kind, type) and issubclass(kind, Model)} - {"Model"}
     assert "ClassMixture" in concrete
     for path in set(SOURCES) - set(inside):
-        for node in ast.walk(TREES[path]):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Call) and getattr(node.func, "id", None) in ("isinstance", "issubclass"):
                 named = {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
                 assert not named & concrete, f"{path.name}:{node.lineno}: {ast.unparse(node)}"
@@ -219,7 +225,7 @@ def test_every_public_transformer_leaves_its_scaffolding_to_the_base() -> None:
 
 def test_transformers_leave_checks_of_widths_and_readiness_to_the_base() -> None:
     found = set()
-    for path, tree in TREES.items():
+    for path, tree in zip(SOURCES, map(tree_of, SOURCES)):
         module = ".".join(path.with_suffix("").parts[-3:])
         if path.parent.name in ("features", "preprocess", "kernels", "gram") and module not in BASES:
             calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
@@ -234,11 +240,11 @@ def forbidden(rule: tuple[Any, ast.expr]) -> bool:
 
 
 def test_all_decorators_of_compiled_code_are_known() -> None:
-    source = TREES[next(path for path in SOURCES if path.name == "jit.py")]
+    source = tree_of(next(path for path in SOURCES if path.name == "jit.py"))
     made = {node.name for node in source.body if isinstance(node, ast.FunctionDef) and "Function" in ast.unparse(node)}
     assert made - {"_compiled", "_part"} == {"jit", "kernel", "part", "inlined"}  # of Function -> Function
     used: dict[str, int] = {}
-    for path, tree in TREES.items():
+    for path, tree in zip(SOURCES, map(tree_of, SOURCES)):
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
                 for name in decorators(node) & (decorators(node) if "core" in path.parts else COMPILING):
@@ -250,7 +256,7 @@ def test_all_decorators_of_compiled_code_are_known() -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=[path.stem for path in SOURCES])
 def test_source_keeps_the_house_rules(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= MAX_LINES
-    for node in ast.walk(TREES[path]):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef):
             length = (node.end_lineno or node.lineno) - node.body[0].lineno
             if isinstance(node.body[0], ast.Expr) and ast.get_docstring(node):
@@ -277,14 +283,14 @@ def test_source_keeps_the_house_rules(path: Path) -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=[path.name for path in SOURCES])
 def test_docstrings_and_comments_are_no_riddles(path: Path) -> None:
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    texts = [ast.get_docstring(node) or "" for node in ast.walk(TREES[path]) if isinstance(node, documented)]
+    texts = [ast.get_docstring(node) or "" for node in ast.walk(tree_of(path)) if isinstance(node, documented)]
     with path.open("rb") as lines:
         texts += [token.string for token in tokenize.tokenize(lines.readline) if token.type == tokenize.COMMENT]
     assert not [found.group() for text in texts for found in RIDDLES.finditer(" ".join(text.split()))]
 
 
 def test_core_imports_nothing_of_ours() -> None:
-    for path, tree in TREES.items():
+    for path, tree in zip(SOURCES, map(tree_of, SOURCES)):
         if path.parent.name != "core":
             continue
         for node in ast.walk(tree):

@@ -236,7 +236,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory):
     rows = [f"o{i // 20},{i % 20},{a},{b},{'xy'[i // 20 % 2]}\n" for i, (a, b) in enumerate(values)]
     (path / "long.csv").write_text("id,time,a,b,label\n" + "".join(rows))
     (path / "few.csv").write_text("id,time,a,b,label\n" + "".join(rows[:1200]))
-    letters = ["".join(row) for row in rng.choice(list("ACGT"), (160, 50))]
+    letters = ["".join(row) for row in rng.choice(list("ACGT"), (80, 50))]
     (path / "dna.fa").write_text("".join(f">{i} class={i % 2}\n{row}\n" for i, row in enumerate(letters)))
     assert main(["train", str(path / "few.csv"), "-r", "fisher_svm", "-o", str(path / "m.gk"), "--quiet"]) == 0
     return path

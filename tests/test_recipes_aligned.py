@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from genkern import PositionalSpectrum, RegionSpectrum, explain
 from genkern.datasets import load_splice_junctions
+from genkern.learn.calibrated import CalibratedSearchCV
 from genkern.recipes import aligned_symbols
 
 
@@ -54,6 +56,31 @@ def test_parts_may_be_left_out():
     by_hand = LogisticRegression(C=0.5, tol=1e-8).fit(table, y)
     chosen = learner[-1].best_estimator_.predict_proba(learner[:-1].transform(X))  # before the calibration
     np.testing.assert_allclose(chosen, by_hand.predict_proba(table), rtol=0, atol=0.01)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("form", [np.array, sparse.csr_matrix])
+def test_searches_of_many_columns_are_those_by_hand(form, classes):
+    rng = np.random.default_rng(0)
+    y = np.arange(42) % classes
+    X = (rng.random((42, 150)) < 0.2) + 0.0
+    X[:, 0] += y
+    X[40] = X[39]  # rows of a rank below their number
+    weights, folds = rng.uniform(0.3, 3.0, 42), [(np.arange(42) % 3 != k, np.arange(42) % 3 == k) for k in range(3)]
+    fit = {"solver": "newton-cg", "tol": 1e-10}
+    grid = {"C": [0.01, 1.0]}
+    search = CalibratedSearchCV(LogisticRegression(**fit), grid, cv=[tuple(map(np.flatnonzero, f)) for f in folds])
+    search.fit(form(X), y, sample_weight=weights)
+    for k, (train, test) in enumerate(folds):
+        for i, C in enumerate(grid["C"]):
+            by_hand = LogisticRegression(C=C, **fit).fit(X[train], y[train], weights[train])
+            score = by_hand.score(X[test], y[test], weights[test])
+            assert search.cv_results_[f"split{k}_test_score"][i] == pytest.approx(score, rel=1e-12)
+    by_hand = LogisticRegression(**search.best_params_, **fit).fit(X, y, weights)
+    best = search.best_estimator_
+    assert (best.coef_.shape, search.n_features_in_) == (by_hand.coef_.shape, 150)
+    np.testing.assert_allclose(best.coef_, by_hand.coef_, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(search.decision_function(form(X)), by_hand.decision_function(X), rtol=0, atol=1e-6)
 
 
 def test_sequences_of_another_length_are_refused():

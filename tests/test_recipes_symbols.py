@@ -7,15 +7,18 @@ import gzip
 import math
 import os
 import pickle
+import tracemalloc
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from genkern import MarkovChainEstimator, Spectrum, Windows, explain
+from genkern.learn.products import inner_products
 from genkern.recipes import symbols
 
 WINDOWS = 3 * 32 * (1 + 2 * 8 * 3) + 20 * 8 * 8  # features of windows of proteins: Fisher vectors and covariances
@@ -260,3 +263,17 @@ def test_very_many_objects_take_the_linear_path(monkeypatch):
     one = exact["ridge"].set_params(alphas=[linear["ridge"].alpha_]).fit(features, y)
     np.testing.assert_allclose(linear.decision_function(X), one.decision_function(features), atol=2e-3)
     np.testing.assert_allclose(linear.predict_proba(X[:3]).sum(axis=1), 1.0)
+
+
+def test_words_that_do_not_occur_take_no_memory():
+    """The inner products of words of a large alphabet: a transposed matrix would have a number for each of them."""
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(9, 6))
+    columns = np.sort(rng.choice(2**26, 6, replace=False))
+    X = sparse.csr_matrix((table.ravel(), np.tile(columns, 9), np.arange(10) * 6), shape=(9, 2**26))
+    tracemalloc.start()
+    found = inner_products(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(found, table @ table.T, rtol=1e-12, atol=1e-12)
+    assert peak < 1 << 20  # half a gigabyte of starts of rows

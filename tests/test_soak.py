@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+
 import pytest
 import soak
+
+
+@pytest.fixture(autouse=True)
+def frozen() -> Iterator[None]:
+    """Keep what is there already, such as all collected tests, out of the collections of garbage after each round."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def test_some_rounds() -> None:

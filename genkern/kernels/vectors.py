@@ -57,7 +57,7 @@ class _VectorKernel(Kernel):
         self._match(X, Y)
         with np.errstate(over="ignore", invalid="ignore"):  # overflows are refused with the kernel's values
             if sparse.issparse(X) or sparse.issparse(Y):
-                left, right = _occupied(X, X if Y is None else Y)
+                left, right = occupied(X, X if Y is None else Y)
                 product = left @ right.T
                 return np.asarray(product.toarray() if sparse.issparse(product) else product)
             return products.gram(X) if Y is None else products.cross(X, Y)
@@ -78,7 +78,7 @@ def refuse_models(X: Any, who: str) -> None:
     raise TypeError(f"{who}: 'X' must be an array of numbers, one row per object. Got {came}. {BOTH}")
 
 
-def _occupied(X: Any, Y: Any) -> tuple[Any, Any]:
+def occupied(X: Any, Y: Any) -> tuple[Any, Any]:
     """Return sparse matrices of the non-empty columns, if these are few: a transpose has a row for each column."""
     if not (sparse.issparse(X) and sparse.issparse(Y)) or X.shape[1] <= SPREAD * (X.nnz + Y.nnz):
         return X, Y
@@ -106,7 +106,7 @@ def _square_norms(X: Any) -> Floats:
     """Return squared lengths (n,) of rows."""
     with np.errstate(over="ignore"):  # overflows are refused with the kernel's values
         if sparse.issparse(X):
-            rows, again = _occupied(X, X)
+            rows, again = occupied(X, X)
             return np.asarray(rows.multiply(again).sum(axis=1)).ravel()
         norms: Floats = np.einsum("ij,ij->i", X, X)
     return norms

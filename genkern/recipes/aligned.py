@@ -57,7 +57,7 @@ def aligned_symbols(
     cv : int or cross-validation generator, default=5
         The folds of that choice, and those of the out-of-fold features.
     n_jobs : int, optional
-        Processes, over folds and Cs.
+        Processes, over folds and Cs, for more than 2000 objects.
     unknown : {"missing", "error"}, optional
         Symbols outside the alphabet are treated as missing, with a warning, or are an error. The
         default is "missing" for an inferred alphabet and "error" for a given one.

@@ -16,6 +16,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from genkern.learn import KernelRidgeClassifierCV
 from genkern.learn.kernel_classifier import targets
+from genkern.learn.products import inner_products
 from genkern.preprocess.cross_fit import take
 from genkern.preprocess.unit_trace import UnitTrace
 from genkern.validation import Floats, n_objects
@@ -361,7 +362,6 @@ def _rows(block: Any, rows: Any) -> Any:
 
 def _gram(block: Any) -> Floats:
     """Return the centred inner products (n, n) of rows."""
-    K = block @ block.T
-    K = np.asarray(K.toarray() if sparse.issparse(K) else K, np.float64)
+    K = inner_products(block)
     means = K.mean(axis=0)
     return np.asarray(K - means - means[:, None] + means.mean())

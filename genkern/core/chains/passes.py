@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from genkern.core.chains.lattice import LARGEST, LARGEST_LOG, follow, lattice_sizes
 from genkern.core.hmm.types import read_only
@@ -128,7 +127,7 @@ def gradients(tables: Tables, symbols: Symbols, totals: bool = False) -> ChainGr
 
 def sum_phases(joint: Floats) -> Floats:
     """Return log p(x) from log p(x, phase), (n_objects, S)."""
-    total: Floats = joint[:, 0] if joint.shape[1] == 1 else np.asarray(logsumexp(joint, axis=1))
+    total: Floats = joint[:, 0] if joint.shape[1] == 1 else np.logaddexp.reduce(joint, axis=1)
     return total
 
 
