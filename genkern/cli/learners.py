@@ -13,6 +13,7 @@ RECIPES = (
     "aligned_symbols",
     "contours",
     "fisher_svm",
+    "homology",
     "meanmap_svm",
     "points",
     "product_svm",
