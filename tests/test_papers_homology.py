@@ -120,7 +120,7 @@ def test_sums_are_those_of_the_recipe(models: Models) -> None:
     groups = np.array([f"{i % 3}{'+' if own else '-'}" for i, own in enumerate(y)])
     features = recipes.symbols("protein", n_lags=2, n_gaps=1, table=None)[:-1].fit(X, y)
     known, fresh = features.transform(X), features.transform(Z)
-    symbols = Products(known @ known.T, fresh @ known.T, (fresh**2).sum(axis=1))
+    symbols = Products(known @ known.T, fresh @ known.T)
     found, bits = products((X, Z), y, groups, symbols, similarities([*X, *Z]))
     for names in (("alignment", "scores", "odds"), ("odds",), ("symbols", "alignment", "scores", "odds")):
         recipe = recipes.homology()

@@ -24,6 +24,7 @@ from genkern.papers.homology_kernels import (
 )
 from genkern.papers.shared.report import Report
 from genkern.papers.shared.study import Study
+from genkern.recipes.symbols import GAMMA
 
 CHOSEN_ON = (3, 8, 14, 16, 23, 30, 34, 50)  # of eight superfamilies: settings are compared in their training parts
 WHOLE = (13, 22, 27)  # with few training sequences: the whole recipe is fitted to these
@@ -180,10 +181,10 @@ def _similarities(folder: str) -> Kernel:
     return sums.similarities(domains(folder).X)
 
 
-def _symbols(folder: str, task: Task, quick: bool) -> sums.Products:
-    """Return the inner products of training and test sequences; quick ones are of these only, and of few words."""
+def _symbols(folder: str, task: Task, quick: bool) -> tuple[NDArray[np.float64], ...]:
+    """Return the inner products of training and test sequences and of these; quick ones are of few words."""
     known, fresh = task.rows()
-    if quick:
+    if quick:  # of the sequences of this division only
         X = domains(folder).X
         words = recipes.symbols("protein", n_lags=2, n_gaps=1, table=None)[:-1]
         features = words.fit_transform([X[i] for i in (*known, *fresh)])
@@ -191,13 +192,18 @@ def _symbols(folder: str, task: Task, quick: bool) -> sums.Products:
         known, fresh = np.arange(len(known)), np.arange(len(known), len(G))
     else:
         G = _features(folder)
-    return sums.Products(G[np.ix_(known, known)], G[np.ix_(fresh, known)], G[fresh, fresh])
+    return G[np.ix_(known, known)], G[np.ix_(fresh, known)], G[fresh, fresh]
 
 
 def _recipe_part(folder: str, index: int, how: str, quick: bool) -> list[float]:
     """Return ROC50 and ROC of the recipe, or of a support vector machine with its kernel."""
     task = outer_task(domains(folder), index, quick)
-    within, across = _symbols(folder, task, quick).gaussian()
+    within, across, own = _symbols(folder, task, quick)
+    squares = within.diagonal().copy()
+    within, across = (
+        np.exp(-GAMMA * np.maximum(squares + others[:, None] - 2.0 * part, 0.0))
+        for part, others in ((within, squares), (across, own))
+    )
     y = np.arange(len(within)) < len(task.train_positive)
     ridge = clone(recipes.symbols("protein")[-1]).set_params(kernel="precomputed")
     learner = ridge if how == RECIPE else machine()
@@ -213,7 +219,8 @@ def _homology_part(folder: str, index: int, quick: bool) -> dict[str, list[float
     groups = left_out_together(y, data.families[known])
     parts = [data.X[i] for i in known], [data.X[i] for i in fresh]
     similar = LocalAlignment(logarithm=True).normalized() if quick else _similarities(folder)
-    found, bits = sums.products(parts, y, groups, _symbols(folder, task, quick), similar)
+    symbols = sums.Products(*_symbols(folder, task, quick)[:2])
+    found, bits = sums.products(parts, y, groups, symbols, similar)
     areas = {name: quality(task, sums.ranking(found, y, names)) for name, names in sums.ALONE.items()}
     return {sums.ODDS_ALONE: quality(task, bits)} | areas
 

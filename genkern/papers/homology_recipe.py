@@ -15,7 +15,6 @@ from genkern.evaluation import wilcoxon_test
 from genkern.kernels.divergences import NotPositiveWarning
 from genkern.papers.shared.report import Table
 from genkern.recipes.homology import ODDS, C
-from genkern.recipes.symbols import GAMMA
 
 Floats = NDArray[np.float64]
 WEIGHTS = {"symbols": 1.0, "alignment": 1.0, "scores": 1.0, "odds": ODDS}
@@ -57,22 +56,15 @@ class _Known(Kernel):
 
 
 class Products(NamedTuple):
-    """Inner products of training sequences (n, n), of test and training sequences (m, n), and of each test one (m,)."""
+    """Inner products of training sequences (n, n), and of test and training sequences (m, n)."""
 
     within: Floats
     across: Floats
-    own: Floats
 
     def unit(self) -> Products:
         """Return them with a centred trace of one on average over the training sequences."""
         trace = float(self.within.diagonal().mean() - self.within.mean())
-        return Products(*(part / trace for part in self))
-
-    def gaussian(self) -> tuple[Floats, Floats]:
-        """Return a Gaussian kernel of their distances: of training sequences, of test and training sequences."""
-        squares = np.array(np.diagonal(self.within))
-        within = np.exp(-GAMMA * (squares[:, None] + squares - 2.0 * self.within))
-        return within, np.exp(-GAMMA * (self.own[:, None] + squares - 2.0 * self.across))
+        return Products(self.within / trace, self.across / trace)
 
 
 def similarities(X: list[str]) -> Kernel:
@@ -106,16 +98,16 @@ def products(
         given = {} if name == "alignment" else {f"{steps[name].steps[0][0]}__groups": groups}
         known = steps[name].fit_transform(X, y, **given)
         new = steps[name].transform(Z)
-        found[name] = Products(known @ known.T, new @ known.T, (new**2).sum(axis=1))
+        found[name] = Products(known @ known.T, new @ known.T)
     return found, steps["odds"].named_steps["bits"].transform(Z)[:, 0]
 
 
 def ranking(found: Mapping[str, Products], y: Any, names: Sequence[str]) -> Floats:
     """Return the decisions about test sequences by the sum of some parts, as ``recipes.homology`` makes them."""
+    within, across = (np.sum([WEIGHTS[name] * found[name][k] for name in names], axis=0) for k in range(2))
     total = sum(WEIGHTS[name] for name in names)
-    summed = Products(*(np.sum([WEIGHTS[name] / total * found[name][k] for name in names], axis=0) for k in range(3)))
-    within, across = summed.gaussian()
-    return np.asarray(SVC(C=C, kernel="precomputed", cache_size=500).fit(within, y).decision_function(across))
+    machine = SVC(C=C, kernel="precomputed", cache_size=500).fit(within / total, y)
+    return np.asarray(machine.decision_function(across / total))
 
 
 def parts_table(found: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline
 
-from genkern.kernels import RBF, LocalAlignment
+from genkern.kernels import LocalAlignment
 from genkern.learn import KernelSVMClassifierCV
 from genkern.models.profile.estimator import ProfileHMMEstimator
 from genkern.preprocess.block_normalizer import BlockNormalizer
@@ -18,7 +18,7 @@ from genkern.preprocess.unit_trace import UnitTrace
 from genkern.recipes.homology_parts import CrossFitProfiles, Landmarks, ProfileOdds, ProfileScores
 from genkern.recipes.learnt_sum import LearntSum
 from genkern.recipes.recipe import Recipe
-from genkern.recipes.symbols import GAMMA, symbols
+from genkern.recipes.symbols import symbols
 
 ODDS = 0.1  # weight of the kernel of log-odds, one feature, beside those of the other parts
 C = 10.0  # nearly no errors are allowed on training objects, however rare the positives
@@ -38,8 +38,7 @@ def homology(
     """Return a support vector machine that ranks proteins by their homology with some that are known.
 
     Labels say which training sequences belong to the superfamily (the second of the sorted labels, such as ``True`` or
-    1) and which do not; ``decision_function`` is the ranking. The kernel is a Gaussian one of a sum of four, each of
-    unit trace:
+    1) and which do not; ``decision_function`` is the ranking. The kernel is a sum of four, each of unit trace:
 
     - "symbols": the sum of kernels of ``symbols("protein")``;
     - "alignment": logarithms of the local alignment kernel, normalised, by landmarks (``Nystrom``): all positives, and
@@ -58,8 +57,8 @@ def homology(
     n_landmarks : int, default=1000
         Number of landmarks of the alignment kernel; all objects if there are fewer.
     cv : int, default=5
-        Number of folds, of which each has one fifth of the sequences of each class, or of their groups: as many as the
-        rarest class has, if these are fewer groups.
+        Number of stratified folds in which features and the calibration leave sequences out. They keep groups whole,
+        and are at most as many as the class with the fewest groups has.
     random_state : int, default=0
         Seed of the profiles, folds and landmarks.
     n_jobs : int, optional
@@ -74,17 +73,17 @@ def homology(
     -------
     pipeline : Pipeline
         Steps "kernels" (a ``LearntSum`` of the four parts) and "svm". A part is left out by
-        ``set_params(kernels__alignment="drop")``. With ``set_params(svm__kernel="linear")`` the decision is a sum that
-        ``explain`` takes apart, also by the columns of the family (``Explanation.by_column``).
-        Families that are known within the superfamily should be kept whole: ``fit(X, y, groups=families)``. Scores of
-        each are then of profiles without it, as those of a new family will be.
+        ``set_params(kernels__alignment="drop")``. ``explain`` takes decisions apart, also by the columns of the family
+        (``Explanation.by_column``). Families that are known within the superfamily should be kept whole: ``fit(X, y,
+        groups=families)``. Scores of each are then of profiles without it, as those of a new family will be.
 
     Notes
     -----
     Of more than two classes each is told from the rest, with a profile of its own.
 
     Settings were chosen in divisions of the training parts of eight families of SCOP 1.53 (``genkern reproduce
-    homology``).
+    homology``). The sum is not in a Gaussian kernel, as that of ``symbols`` is: features by landmarks are shorter for
+    new objects than for landmarks, which says nothing about their inner products, but much about distances.
 
     References
     ----------
@@ -116,5 +115,5 @@ def homology(
         ("scores", Pipeline([("columns", scores), ("scale", UnitTrace())])),
         ("odds", Pipeline([("bits", odds), ("root", PowerMap(0.5)), ("scale", UnitTrace())])),
     ]
-    svm = KernelSVMClassifierCV([C], RBF(GAMMA), cv=folds, n_jobs=n_jobs, class_weight=class_weight)
+    svm = KernelSVMClassifierCV([C], "linear", cv=folds, n_jobs=n_jobs, class_weight=class_weight)
     return Recipe([("kernels", LearntSum(parts, transformer_weights={"odds": ODDS**0.5})), ("svm", svm)])
