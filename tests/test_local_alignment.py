@@ -197,12 +197,20 @@ def test_sequences_of_one_symbol() -> None:
     assert kernel.log(["a" * n], ["a" * m])[0, 0] == pytest.approx(math.log(every), rel=1e-13)
 
 
+def test_the_largest_steps_that_tiles_take() -> None:
+    n = 1500
+    assert lanes.tile_size(Costs(np.full((1, 1), 26 * math.log(2.0)), 0.0, 0.0)) == lanes.LARGEST_TILE
+    every = sum(math.comb(n, k) ** 2 << 26 * k for k in range(n + 1))
+    kernel = LocalAlignment(math.log(2.0), [[26.0]], 0.0, 0.0, "a")
+    assert kernel.log(["a" * n])[0, 0] == pytest.approx(math.log(every), rel=1e-13)
+
+
 # --- what values depend on
 
 
 def test_values_depend_on_their_pair_only() -> None:
-    X = [*strings(1, np.random.default_rng(1).integers(1, 90, 40)), "ACD", "ACD", "A"]
-    kernel, order = LocalAlignment(), np.random.default_rng(2).permutation(43)
+    X = [*strings(1, [*np.random.default_rng(1).integers(1, 90, 20), *[60] * 40]), "ACD", "ACD", "A"]
+    kernel, order = LocalAlignment(), np.random.default_rng(2).permutation(63)
     K = kernel.log(X)
     assert_array_equal(K, K.T)
     assert_array_equal(kernel.log([X[i] for i in order]), K[np.ix_(order, order)])

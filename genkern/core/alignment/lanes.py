@@ -5,9 +5,10 @@ wide as a tile. A strip has the weights of each code with each of its columns, a
 load without any lookup. Strips are passed from left to right and, in each, tiles from the first row to the last, two
 rows at a time. What goes from tile to tile is a row of (X / o, T) below and a column of (T, Y / o) to the right.
 
-A tile has its own scale in each lane, a power of two whose exponent is a multiple of STEP. One scale for a whole row
-would not do: an alignment that begins where another one has grown to 1e400 counts for nothing there, but may grow more.
-Within a tile, and where it is near, one that is so much smaller stays so, as ``tile_size`` makes sure.
+A tile has its own scale in each lane, that of the row above it: a power of two whose exponent is a multiple of STEP.
+One scale for a whole row would not do: an alignment that begins where another one has grown to 1e400 counts for nothing
+there, but may grow more. Within a tile, and where it is near, one that is so much smaller stays so, as ``tile_size``
+makes sure; and what comes from the left is not out of scale, as it went on by gaps in the row above, too.
 
 Lanes end in columns of weight zero, and the rows of the last tile do. So a sum is that of its pair alone, to the last
 bit.
@@ -29,15 +30,15 @@ from genkern.core.simd.vectors import W, any_lane, broadcast, less, load, maximu
 
 LARGEST_TILE = 16
 STEP = 256.0
-ROOM = 500.0  # bits by which values may differ within a tile, of the 2000 of a double
+ROOM = 450.0  # bits by which values may differ within a tile, of the 2000 of a double
 ROUNDER = 1.5 * 2.0**52 * STEP  # adding it rounds a number to a multiple of STEP
 LOG_2 = math.log(2.0)
 
-# Offsets into the buffer, one vector each: the scale of what comes from above, one in this scale, T at the corner, the
-# peaks of the row above and of the corner as scales, the sum of M and its scale, the sums of M and of T on the right of
-# a tile. Then the row above, and the columns to the left with scales and peaks of each tile.
-SCALE, ONE, CORNER, PEAK, CORNER_PEAK, TOTAL, TOTAL_SCALE, MATCHED, RIGHT = range(0, 9 * W, W)
-TOP = 9 * W
+# Offsets into the buffer, one vector each: the scale of what comes from above, the one that is right for it, one in the
+# former, T at the corner, the sum of M and its scale, the sum of a tile. Then the row above, and the columns to the
+# left with the scale of each tile.
+SCALE, PEAK, ONE, CORNER, TOTAL, TOTAL_SCALE, MATCHED = range(0, 7 * W, W)
+TOP = 7 * W
 
 
 class Plan(NamedTuple):
@@ -66,7 +67,7 @@ def workspace(costs: Costs, tile: int, n_codes: int, longest: tuple[int, int]) -
     edges = TOP + 2 * W * tile
     scales = edges + 2 * W * tile * bands
     plan = Plan(tile, n_codes, math.exp(-costs.open), math.exp(-costs.extend), edges, scales)
-    return plan, aligned(scales + 2 * W * bands), aligned(strips * n_codes * tile * W)
+    return plan, aligned(scales + W * bands), aligned(strips * n_codes * tile * W)
 
 
 @kernel
@@ -115,7 +116,7 @@ def start(plan, buffer, rows):
     for at in range(plan.edges, plan.edges + 2 * W * rows, 2 * W):
         store(buffer, at, broadcast(1.0))
         store(buffer, at + W, zero())
-    for at in range(plan.scales, plan.scales + 2 * W * (rows // plan.tile), W):
+    for at in range(plan.scales, plan.scales + W * (rows // plan.tile), W):
         store(buffer, at, zero())
     store(buffer, TOTAL, broadcast(1.0))
     store(buffer, TOTAL_SCALE, zero())
@@ -127,19 +128,16 @@ def open_strip(plan, buffer):
     for at in range(TOP, plan.edges, 2 * W):
         store(buffer, at, zero())
         store(buffer, at + W, broadcast(1.0))
-    for at in (SCALE, PEAK, CORNER_PEAK):
-        store(buffer, at, zero())
+    store(buffer, SCALE, zero())
+    store(buffer, PEAK, zero())
     store(buffer, ONE, broadcast(1.0))
     store(buffer, CORNER, broadcast(1.0))
 
 
 @part
 def align_scales(plan, buffer, band):
-    """Bring what comes from above and from the left to the scale of the largest of it."""
-    at = plan.scales + 2 * W * band
-    peak, above, left = load(buffer, at + W), load(buffer, SCALE), load(buffer, at)
-    scale = maximum(maximum(load(buffer, PEAK), load(buffer, CORNER_PEAK)), peak)
-    store(buffer, CORNER_PEAK, peak)
+    """Bring what comes from above and from the left to the scale that is right for the row above."""
+    scale, above, left = load(buffer, PEAK), load(buffer, SCALE), load(buffer, plan.scales + W * band)
     if differs(scale, above):
         shift(buffer, TOP, plan.edges, above, scale)
         shift(buffer, CORNER, CORNER + W, above, scale)
@@ -171,7 +169,6 @@ def run_tile(plan, weights, strip, codes, low, buffer, band):
     stride = plan.tile * W
     edge = plan.edges + 2 * W * plan.tile * band
     store(buffer, MATCHED, zero())
-    store(buffer, RIGHT, zero())
     for row in range(0, plan.tile, 2):
         first = (strip * plan.n_codes + codes[low + row]) * stride
         second = (strip * plan.n_codes + codes[low + row + 1]) * stride
@@ -206,20 +203,17 @@ def two_rows(plan, weights, first, second, buffer, edge):
     store(buffer, edge + W, y)
     store(buffer, edge + 2 * W, t2)
     store(buffer, edge + 3 * W, y2)
-    store(buffer, RIGHT, load(buffer, RIGHT) + (t + t2))
     store(buffer, MATCHED, load(buffer, MATCHED) + (matched + matched2))
 
 
 @inlined
 def close_tile(plan, buffer, band):
-    """Set the peaks of what leaves a tile, and add its sum of M to the total."""
+    """Set the scales of what leaves a tile, and add its sum of M to the total."""
     scale, below = load(buffer, SCALE), zero()
     for at in range(TOP, plan.edges, 2 * W):
         below = below + load(buffer, at + W)
     store(buffer, PEAK, rounded(scale + exponent(below)))
-    at = plan.scales + 2 * W * band
-    store(buffer, at, scale)
-    store(buffer, at + W, rounded(scale + exponent(load(buffer, RIGHT))))
+    store(buffer, plan.scales + W * band, scale)
     old = load(buffer, TOTAL_SCALE)
     if differs(scale, old):
         new = maximum(scale, old)

@@ -38,10 +38,9 @@ def log_sums(x: Sequences, y: Sequences | None, costs: Costs) -> Floats:
 
 def own_log_sums(x: Sequences, costs: Costs) -> Floats:
     """Return log sums (n,) of sequences with themselves."""
-    found = np.empty(len(x.offsets) - 1)
-    for i in range(len(found)):
-        one = Sequences(x.codes[x.offsets[i] : x.offsets[i + 1]], x.offsets[i : i + 2] - x.offsets[i])
-        found[i] = log_sums(one, None, costs)[0, 0]
+    found, ranks = np.empty(len(x.offsets) - 1), _ranks(x, None)
+    for (i, j), values in _later(x, ranks, x, ranks, costs, near=True):
+        found[i[i == j]] = values[i == j]
     return found
 
 
@@ -58,14 +57,17 @@ def _ranks(x: Sequences, y: Sequences | None) -> Ints:
 
 
 def _later(
-    x: Sequences, x_ranks: Ints, y: Sequences, y_ranks: Ints, costs: Costs
+    x: Sequences, x_ranks: Ints, y: Sequences, y_ranks: Ints, costs: Costs, near: bool = False
 ) -> Iterator[tuple[tuple[Ints, Ints], Floats]]:
-    """Yield places (i, j) and log sums of all pairs in which the sequence of y does not come before that of x."""
+    """Yield places (i, j) and log sums of all pairs in which the sequence of y does not come before that of x.
+
+    With ``near``, where y is x, only of some, each sequence with itself among them.
+    """
     tile = lanes.tile_size(costs)
     x_order, y_order = np.argsort(x_ranks, kind="stable"), np.argsort(y_ranks, kind="stable")
     if not tile:
         for i in x_order:
-            j = y_order[np.searchsorted(y_ranks[y_order], x_ranks[i]) :]
+            j = np.array([i]) if near else y_order[np.searchsorted(y_ranks[y_order], x_ranks[i]) :]
             i = np.full(len(j), i)
             yield (i, j), pair_logs(y, x, np.column_stack([j, i]), costs)
         return
@@ -79,7 +81,7 @@ def _later(
     plan, buffer, weights = lanes.workspace(costs, tile, len(used) + 1, longest)
     for group in groups.reshape(-1, W):
         own = group[group >= 0]
-        j = y_order[np.searchsorted(y_ranks[y_order], x_ranks[own[0]]) :]
+        j = own if near else y_order[np.searchsorted(y_ranks[y_order], x_ranks[own[0]]) :]
         if len(j):
             strips = lanes.fill(plan, table, columns, x.offsets, group, weights)
             values = np.empty((len(j), W))
