@@ -57,6 +57,7 @@ RECIPES: dict[str, tuple[Any, Any, Any]] = {
     "contours": (recipes.contours(n_components=3, n_states=2), CODES, LABELS),
     "fisher_svm": (recipes.fisher_svm(2), STRINGS, LABELS),
     "fisher_svm of series": (recipes.fisher_svm(2), SERIES, LABELS[:8]),
+    "homology": (recipes.homology(cv=2).set_params(kernels__symbols="drop"), PROTEINS, LABELS),
     "meanmap_svm": (recipes.meanmap_svm(2), STRINGS, LABELS),
     "points": (recipes.points(3), SERIES, LABELS[:8]),
     "product_svm": (recipes.product_svm(2), SERIES, LABELS[:8]),

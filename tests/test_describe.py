@@ -36,6 +36,7 @@ RECIPES = {
     "aligned_symbols": recipes.aligned_symbols(),
     "contours": recipes.contours(),
     "fisher_svm": recipes.fisher_svm(),
+    "homology": recipes.homology(),
     "meanmap_svm": recipes.meanmap_svm(),
     "points": recipes.points(),
     "product_svm": recipes.product_svm(),

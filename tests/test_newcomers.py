@@ -56,6 +56,7 @@ RECIPES = [
     (lambda: recipes.symbols("dna"), DNA),
     (recipes.aligned_symbols, DNA),
     (recipes.fisher_svm, DNA),
+    (recipes.homology, DNA),
     (recipes.product_svm, DNA),
     (recipes.meanmap_svm, DNA),
     (recipes.spectrum_svm, DNA),
@@ -63,7 +64,19 @@ RECIPES = [
     (lambda: recipes.series(n_components=2, n_states=2), SERIES),
     (lambda: recipes.points(n_components=2), SERIES),
 ]
-NAMES = ["symbols", "dna", "aligned", "fisher", "product", "meanmap", "spectrum", "text", "series", "points"]
+NAMES = [
+    "symbols",
+    "dna",
+    "aligned",
+    "fisher",
+    "homology",
+    "product",
+    "meanmap",
+    "spectrum",
+    "text",
+    "series",
+    "points",
+]
 
 
 @pytest.mark.parametrize(("recipe", "X"), RECIPES, ids=NAMES)

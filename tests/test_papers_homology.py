@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from genkern import CategoricalEstimator, HMMEstimator
+from genkern import CategoricalEstimator, HMMEstimator, recipes
 from genkern.papers import run
 from genkern.papers.homology import domains, inner_task, outer_task
-from genkern.papers.homology_kernels import BASE, VARIANTS, Models, Variant, machine_scores
+from genkern.papers.homology_kernels import BASE, VARIANTS, Models, Variant, left_out_together, machine_scores
 from genkern.papers.homology_page import HMM_NESTED, KERNEL_NESTED, with_choices
+from genkern.papers.homology_recipe import Products, products, ranking, similarities
 
 DATA = Path(os.environ.get("GENKERN_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
 needs_data = pytest.mark.skipif(not (DATA / "scop153").exists(), reason="needs scop153 of the data, see GENKERN_DATA")
+PARTS = ("symbols", "alignment", "scores", "odds")
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 POSITIVES = (12, 5)
 
@@ -112,6 +114,32 @@ def test_shift_counts_pairs(models: Models) -> None:
     assert out_of_fold < fitted - 0.2
 
 
+def test_sums_are_those_of_the_recipe(models: Models) -> None:
+    """From inner products of the parts come the decisions of a recipe that is fitted as a whole."""
+    X, Z, y = models.known, models.fresh, models.y
+    groups = np.array([f"{i % 3}{'+' if own else '-'}" for i, own in enumerate(y)])
+    features = recipes.symbols("protein", n_lags=2, n_gaps=1, table=None)[:-1].fit(X, y)
+    known, fresh = features.transform(X), features.transform(Z)
+    symbols = Products(known @ known.T, fresh @ known.T)
+    found, bits = products((X, Z), y, groups, symbols, similarities([*X, *Z]))
+    for names in (("alignment", "scores", "odds"), ("odds",), ("symbols", "alignment", "scores", "odds")):
+        recipe = recipes.homology()
+        if "symbols" in names:
+            recipe.set_params(kernels__symbols=features.named_steps["kernels"])
+        recipe.set_params(**{f"kernels__{name}": "drop" for name in PARTS if name not in names})
+        recipe.fit(X, y, groups=groups)
+        np.testing.assert_allclose(ranking(found, y, names), recipe.decision_function(Z), atol=2e-3)
+    odds = dict(recipe["kernels"].transformer_list)["odds"].named_steps["bits"]
+    np.testing.assert_allclose(bits, odds.transform(Z)[:, 0], rtol=1e-12)
+
+
+def test_lone_families_are_divided() -> None:
+    y, families = np.array([True, True, False, False]), np.array(["a", "a", "b", "b"])
+    assert left_out_together(y, families).tolist() == ["sequence 0", "sequence 1", "b", "b"]
+    families[1] = "c"
+    assert left_out_together(y, families).tolist() == ["a", "c", "b", "b"]
+
+
 def test_choices_leave_out_the_own_superfamily() -> None:
     names = ["HMM, 10 states", "HMM, left-right", *VARIANTS]
     first, second = list(VARIANTS)[:2]
@@ -156,5 +184,9 @@ def test_quick_homology() -> None:
         assert out_of_fold < 0.75
     recipe = {row[0]: row for row in report.tables[0].rows}["recipe"]
     assert float(recipe[1].split()[0]) > 0.7
+    parts = {row[0]: float(row[1].split()[0]) for row in report.tables[4].rows}
+    assert parts["homology"] > 0.8
+    assert parts["homology"] > parts["log-odds of a profile"]
+    assert [row[0] for row in report.tables[5].rows][-1] == "homology − without log-odds"
     (figure,) = report.figures.values()
     assert len(figure.axes) == 2

@@ -11,11 +11,20 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-from genkern import read, recipes, roc50_score
+from genkern import Kernel, LocalAlignment, read, recipes, roc50_score
 from genkern.papers import homology_page as page
-from genkern.papers.homology_kernels import VARIANTS, Models, lengths_of, machine, machine_scores
+from genkern.papers import homology_recipe as sums
+from genkern.papers.homology_kernels import (
+    VARIANTS,
+    Models,
+    left_out_together,
+    lengths_of,
+    machine,
+    machine_scores,
+)
 from genkern.papers.shared.report import Report
 from genkern.papers.shared.study import Study
+from genkern.recipes.symbols import GAMMA
 
 CHOSEN_ON = (3, 8, 14, 16, 23, 30, 34, 50)  # of eight superfamilies: settings are compared in their training parts
 WHOLE = (13, 22, 27)  # with few training sequences: the whole recipe is fitted to these
@@ -64,7 +73,9 @@ def report(study: Study) -> Report:
         how: study.map(_recipe_part, {f"{how}, {targets[i]}": (folder, i, how, study.quick) for i in shown})
         for how in (RECIPE_SVM, RECIPE)
     }
+    ranked = study.map(_homology_part, {f"homology, {targets[i]}": (folder, i, study.quick) for i in shown})
     alone = study.map(_whole_recipe, {f"whole recipe, {targets[i]}": (folder, i) for i in whole})
+    inductive = study.map(_whole_homology, {f"whole homology, {targets[i]}": (folder, i) for i in whole})
     within = {targets[i]: inside[f"within {targets[i]}"] for i in inner}
     recipe = {name: {how: ours[how][f"{how}, {name}"] for how in ours} for name in models}
     found = page.with_choices({name: {**models[name], **recipe[name]} for name in models}, within)
@@ -74,8 +85,13 @@ def report(study: Study) -> Report:
         page.variants_table(found, within),
         page.shift_table(found),
     ]
+    parts = {name: ranked[f"homology, {name}"] for name in models}
     if whole:
         tables.append(page.whole_table(found, {targets[i]: alone[f"whole recipe, {targets[i]}"] for i in whole}))
+    tables += [sums.parts_table(parts), sums.parts_tests(parts)]
+    if whole:
+        own = {targets[i]: inductive[f"whole homology, {targets[i]}"] for i in whole}
+        tables.append(sums.inductive_table(parts, own))
     caption = "Families over the ROC50 that they reach at least, and the ROC50 of both nested choices in each family."
     title = "Remote homology: hidden Markov models, their Fisher kernels, and a recipe"
     source = (
@@ -153,28 +169,71 @@ def _part(folder: str, index: int, inner: bool, quick: bool) -> dict[str, Any]:
 
 
 @cache
-def _recipe(folder: str) -> tuple[Any, NDArray[np.float64]]:
-    """Return the recipe's classifier and its kernel matrix of all sequences, which no label enters."""
-    recipe = recipes.symbols("protein")
-    return recipe[-1], recipe[-1].kernel(recipe[:-1].fit_transform(domains(folder).X))
+def _features(folder: str) -> NDArray[np.float64]:
+    """Return the inner products of the features of ``recipes.symbols`` of all sequences, which no label enters."""
+    features = recipes.symbols("protein")[:-1].fit_transform(domains(folder).X)
+    return np.asarray(features @ features.T)
+
+
+@cache
+def _similarities(folder: str) -> Kernel:
+    """Return the similarities by alignment of all sequences."""
+    return sums.similarities(domains(folder).X)
+
+
+def _symbols(folder: str, task: Task, quick: bool) -> tuple[NDArray[np.float64], ...]:
+    """Return the inner products of training and test sequences and of these; quick ones are of few words."""
+    known, fresh = task.rows()
+    if quick:  # of the sequences of this division only
+        X = domains(folder).X
+        words = recipes.symbols("protein", n_lags=2, n_gaps=1, table=None)[:-1]
+        features = words.fit_transform([X[i] for i in (*known, *fresh)])
+        G = features @ features.T
+        known, fresh = np.arange(len(known)), np.arange(len(known), len(G))
+    else:
+        G = _features(folder)
+    return G[np.ix_(known, known)], G[np.ix_(fresh, known)], G[fresh, fresh]
 
 
 def _recipe_part(folder: str, index: int, how: str, quick: bool) -> list[float]:
     """Return ROC50 and ROC of the recipe, or of a support vector machine with its kernel."""
+    task = outer_task(domains(folder), index, quick)
+    within, across, own = _symbols(folder, task, quick)
+    squares = within.diagonal().copy()
+    within, across = (
+        np.exp(-GAMMA * np.maximum(squares + others[:, None] - 2.0 * part, 0.0))
+        for part, others in ((within, squares), (across, own))
+    )
+    y = np.arange(len(within)) < len(task.train_positive)
+    ridge = clone(recipes.symbols("protein")[-1]).set_params(kernel="precomputed")
+    learner = ridge if how == RECIPE else machine()
+    return quality(task, learner.fit(within, y).decision_function(across))
+
+
+def _homology_part(folder: str, index: int, quick: bool) -> dict[str, list[float]]:
+    """Return ROC50 and ROC of ``recipes.homology``, and of its parts."""
     data = domains(folder)
     task = outer_task(data, index, quick)
     known, fresh = task.rows()
-    if quick:  # of the sequences of this division only, and of few words
-        recipe = recipes.symbols("protein", n_lags=2, n_gaps=1, table=None)
-        features = recipe[:-1].fit_transform([data.X[i] for i in (*known, *fresh)])
-        ridge, K = recipe[-1], recipe[-1].kernel(features)
-        known, fresh = np.arange(len(known)), np.arange(len(known), len(K))
-    else:
-        ridge, K = _recipe(folder)
-    within, across = K[np.ix_(known, known)], K[np.ix_(fresh, known)]
     y = np.arange(len(known)) < len(task.train_positive)
-    learner = clone(ridge).set_params(kernel="precomputed") if how == RECIPE else machine()
-    return quality(task, learner.fit(within, y).decision_function(across))
+    groups = left_out_together(y, data.families[known])
+    parts = [data.X[i] for i in known], [data.X[i] for i in fresh]
+    similar = LocalAlignment(logarithm=True).normalized() if quick else _similarities(folder)
+    symbols = sums.Products(*_symbols(folder, task, quick)[:2])
+    found, bits = sums.products(parts, y, groups, symbols, similar)
+    areas = {name: quality(task, sums.ranking(found, y, names)) for name, names in sums.ALONE.items()}
+    return {sums.ODDS_ALONE: quality(task, bits)} | areas
+
+
+def _whole_homology(folder: str, index: int) -> list[float]:
+    """Return ROC50 and ROC of ``recipes.homology``, all of it fitted to the training sequences only."""
+    data = domains(folder)
+    task = outer_task(data, index)
+    known, fresh = task.rows()
+    y = np.arange(len(known)) < len(task.train_positive)
+    groups = left_out_together(y, data.families[known])
+    learner = recipes.homology().fit([data.X[i] for i in known], y, groups=groups)
+    return quality(task, learner.decision_function([data.X[i] for i in fresh]))
 
 
 def _whole_recipe(folder: str, index: int) -> list[float]:

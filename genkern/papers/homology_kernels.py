@@ -107,8 +107,7 @@ class Models:
     def __init__(self, known: list[str], fresh: list[str], positives: tuple[int, int], families: NDArray[np.str_]):
         self.known, self.fresh, self._positives = known, fresh, positives
         self.y = np.arange(len(known)) < positives[0]
-        alone = self.y & (len(set(families[: positives[0]])) < 2)  # a lone family is divided
-        self._groups = np.where(alone, [f"sequence {i}" for i in range(len(known))], families)
+        self._groups = left_out_together(self.y, families)
         self._null = CategoricalEstimator("protein").fit(known).model_
         self._memo: dict[Any, Any] = {}
 
@@ -239,6 +238,12 @@ def machine_scores(models: Models, variant: Variant) -> Floats:
 def machine(balanced: bool = True) -> SVC:
     """Return a support vector machine for kernels of unit diagonal."""
     return SVC(C=C, kernel="precomputed", class_weight="balanced" if balanced else None, cache_size=500)
+
+
+def left_out_together(y: NDArray[np.bool_], families: NDArray[np.str_]) -> NDArray[np.str_]:
+    """Return the group of each training sequence: its family, but if all positives are of one, each of these alone."""
+    alone = y & (len(set(families[y])) < 2)
+    return np.where(alone, [f"sequence {i}" for i in range(len(y))], families)
 
 
 def lengths_of(objects: Sequence[str]) -> Floats:

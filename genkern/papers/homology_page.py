@@ -18,8 +18,9 @@ PROTOCOL = """\
 4352 domains of SCOP 1.53 and the 54 families of Liao & Noble (2003). For each family, its members are the test
 positives, the rest of its superfamily the training positives (10 to 113), and sequences outside the fold are divided
 into training and test negatives. The paper itself has one superfamily (glycosyltransferases), negatives of the same
-fold, and models in the manner of SAM with match, insert and delete states, which are not in this package; SVM-Fisher is
-that method in the hands of Liao & Noble. Figures of other methods are those that the literature prints for this set.
+fold, and models in the manner of SAM with match, insert and delete states; SVM-Fisher is that method in the hands of
+Liao & Noble. Here only `recipes.homology` has such models; all others are hidden Markov models without silent states.
+Figures of other methods are those that the literature prints for this set.
 
 - HMM alone: a hidden Markov model of the training positives, ergodic with 5, 10 or 20 states (pseudocount 0.1), or
 left-right with one state for two residues of the median training sequence (pseudocount of letters 0.5); one start (seed
@@ -44,13 +45,26 @@ the training sequences of each family. Its scales and mixtures of windows are fi
 labels, those of the test parts included; the last table tells what that changes. The same kernel is also given to the
 support vector machine. The recipe's settings were chosen by another task, the classes of domains of SCOPe, of which
 some may be in this set.
+- Homology: `recipes.homology`, a support vector machine on the sum of those kernels and of three more: local alignments
+(Saigo et al. 2004), the Fisher scores of a profile of the training positives, and its log-odds, both out of fold as
+above. Each part alone is the recipe without the others; log-odds alone rank test sequences by HMMER's score under the
+profile of all training positives. Alignments of all pairs are computed once, as are the scales and mixtures of the
+kernels of symbols, and no label enters these; landmarks, profiles, scales of the sum and machines are those of the
+training sequences of each family. The last table tells what it changes if all is fitted to these. No other sequences
+are used, for the profiles neither.
 
 "Nested" is the setting with the largest mean ROC50 in divisions of training parts: in eight families of eight
 superfamilies the largest training family with at most half of the positives is held out, with a third of the folds of
 the negatives (seed 0). For each family only those of other superfamilies count. States, pseudocounts, C and steps were
 chosen by reasoning before any test result was seen, but for a look at such divisions of three families; test results of
 two families with a twelfth of the negatives were seen in trials of the program, after which no setting was changed
-but that log-odds in and out of fold were told apart, and one left out, as said."""
+but that log-odds in and out of fold were told apart, and one left out, as said.
+
+The settings of `recipes.homology` (prior and effective number of sequences of the profile, its passages, weights of the
+parts, how log-odds are scaled, features of alignments, machine and C) were compared in the same eight divisions,
+some 150 combinations, before a test result of any but symbols alone was seen; none was changed afterwards. There the
+recipe has a ROC50 of 0.865, symbols and alignments 0.829, alignments 0.794, symbols 0.737, the log-odds 0.651;
+differences of 0.02 between settings are chance, and the best of so many looks better than it is."""
 FINDINGS = """\
 As published, the Fisher kernel is behind the HMM that it comes from: ROC50 0.182 against 0.303, ROC 0.630 against
 0.826, which is the opposite of the paper's figure 1 c. It is also below the published SVM-Fisher (0.25 and 0.77), whose

@@ -11,6 +11,7 @@ from __future__ import annotations
 from genkern.recipes.aligned import aligned_symbols
 from genkern.recipes.auto import AutoClassifier, auto
 from genkern.recipes.candidates import candidates
+from genkern.recipes.homology import homology
 from genkern.recipes.points import points
 from genkern.recipes.series import contours, series
 from genkern.recipes.svm import fisher_svm, meanmap_svm, product_svm, spectrum_svm
@@ -25,6 +26,7 @@ __all__ = [
     "candidates",
     "contours",
     "fisher_svm",
+    "homology",
     "meanmap_svm",
     "points",
     "product_svm",

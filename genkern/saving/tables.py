@@ -13,6 +13,7 @@ ESTIMATORS = {
     "genkern.kernels.transforms": "ExponentialKernel Normalized",
     "genkern.learn.calibration": "Calibrator",
     "genkern.learn.calibrated": "CalibratedLinearSVC CalibratedOneVsRest CalibratedSearchCV",
+    "genkern.recipes.homology_parts": "CrossFitProfiles Landmarks ProfileOdds ProfileScores",
     "genkern.recipes.learnt_sum": "LearntSum",
     "genkern.recipes.recipe": "Alike Recipe",
     "genkern.recipes.series_parts": "Outline OwnUnits SeriesSum",
