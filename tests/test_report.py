@@ -212,6 +212,21 @@ def test_channels_have_the_names_of_their_columns(tmp_path: Path, capsys: pytest
     assert "flow" in capsys.readouterr().out
 
 
+def test_coordinates_of_points_have_the_names_of_their_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, model = tmp_path / "places.csv", tmp_path / "m.gk"
+    rows = [f"s{i},{'ab'[i % 2]},{np.sin(i + t)},{i % 2 + t % 3}" for i in range(12) for t in range(5)]
+    path.write_text("\n".join(["id,label,lon,lat", *rows]) + "\n")
+    data = genkern.read(path, kind="points")
+    assert data.channel_names == ["lon", "lat"]
+    genkern.save(recipes.points(n_components=2).fit(data.X, data.y), model)
+    assert main(["explain", str(model), str(path), "--kind", "points", "-q"]) == 0
+    told = capsys.readouterr().out
+    assert "channel lon: " in told
+    assert "x0" not in told
+
+
 def test_points_documents_and_precomputed_kernels(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     y = np.arange(20) % 2

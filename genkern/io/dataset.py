@@ -101,9 +101,9 @@ class Dataset(Described):
 
     @property
     def channel_names(self) -> list[str] | None:
-        """The names of the channels of series, where the file has them."""
+        """The names of the channels of series, or of the coordinates of points, where the file has them."""
         columns = self.meta.get("columns", {})
-        names = columns.get("channels") if isinstance(columns, dict) and self.kind == "series" else None
+        names = columns.get("channels") if isinstance(columns, dict) and self.kind in ("series", "points") else None
         width = np.shape(self.X[0])[1:] or (1,) if self.X else ()
         return [str(name) for name in names] if isinstance(names, list) and (len(names),) == width else None
 
