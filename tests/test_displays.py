@@ -497,3 +497,14 @@ def test_roc_curves_end_at_a_number_of_false_positives():
     whole = plots.RocDisplay.from_predictions(y, scores, [0, 1])
     whole.plot()
     assert whole.ax_.get_xlim()[1] == pytest.approx(1.01)
+
+
+@pytest.mark.parametrize(
+    "word", ["GGGGG", "GAA", "TTC", "ACGT", "WYMK", "0.12345", "channel x0: mean of state 0", "mmmm"]
+)
+def test_no_text_is_wider_than_its_room(word: str) -> None:
+    """Beside what the font measures: bars leave as much room for their names, and four pixels more."""
+    from matplotlib.textpath import TextPath
+
+    wide = TextPath((0, 0), word, size=12).get_extents().x1
+    assert wide - 4 < svg.extent(word, 12.0) < 1.6 * wide + 12

@@ -127,7 +127,7 @@ def _choose(ids: Any, wanted: tuple[str, ...]) -> list[int]:
     places = {str(name): i for i, name in reversed(list(enumerate(ids)))}
     missing = [name for name in wanted if name not in places]
     if missing:
-        raise ValueError(f"no object has the id {missing[0]!r}; there are {', '.join(list(places)[:3])}, ...")
+        raise ValueError(f"no object has the id {missing[0]!r}; there are {', '.join(map(str, ids[:3]))}, ...")
     return [places[name] for name in wanted]
 
 

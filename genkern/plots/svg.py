@@ -68,9 +68,17 @@ def text(
 
 
 def extent(content: Any, size: float = SIZE) -> float:
-    """Return about how wide a text is, in pixels."""
-    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in str(content))
-    return size * (0.56 * (len(str(content)) - wide) + 1.05 * wide)
+    """Return about how wide a text is, in pixels: hardly less than in wide fonts such as DejaVu Sans."""
+    return size * sum(map(_ems, str(content)))
+
+
+def _ems(letter: str) -> float:
+    """Return about how wide a letter is, in parts of the size of the font."""
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 1.05
+    if letter in "MWmw%@":
+        return 0.98
+    return 0.77 if letter.isupper() else 0.64 if letter.isdigit() else 0.56
 
 
 def shortened(content: Any, width: float, size: float = SIZE) -> str:
