@@ -54,6 +54,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "genkern"
 html_static_path = ["_static"]
 html_css_files = ["genkern.css"]
+html_context = {"default_mode": "auto"}  # light or dark, as the system is
 html_show_sourcelink = False
 html_sidebars = {"index": [], "start": [], "generated/changelog": []}
 html_theme_options = {

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import genkern
 from genkern import recipes
+from genkern.models.hmm.names import OURS
 
 DNA = ["ACGTACGTAA", "AACCGGTTAC", "GGTTACGTAC"]
 SERIES = [np.sin(np.arange(60.0) / (2 + i)) for i in range(3)]
@@ -195,3 +198,38 @@ def test_models_are_no_objects() -> None:
 def test_a_path_is_no_list_of_objects() -> None:
     with pytest.raises(TypeError, match=r"Got one string; put it into a list: \[X\]; a file is read by genkern.read"):
         recipes.spectrum_svm(2).fit("sites.fa", [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("name", list(OURS))
+def test_names_of_hmmlearn_tell_ours(name: str) -> None:
+    """And what is told can be asked."""
+    X = [np.random.default_rng(i).poisson(3.0, size=(20, 1)).astype(float) for i in range(3)]
+    emission = {"lambdas_": "poisson", "weights_": genkern.MixtureEstimator(2, "gaussian")}.get(name, "gaussian")
+    if name == "emissionprob_":
+        X, emission = DNA, "categorical"
+    fitted = genkern.HMMEstimator(2, emission=emission, max_iter=3, tol=0).fit(X)
+    model = fitted.model_
+    with pytest.raises(AttributeError, match=f"'HMM' object has no attribute '{name}'; here it is ") as told:
+        getattr(model, name)
+    asked = str(told.value).split("here it is ")[1]
+    assert eval(f"model.{asked}", {"model": model, "X": X}) is not None
+    if name != "score":
+        with pytest.raises(AttributeError, match=f"'{name}'; here it is model_.{asked.split('(')[0]}"):
+            getattr(fitted, name)
+    assert not hasattr(model, "no_such_name")
+
+
+def test_methods_in_the_guide_from_hmmlearn_are_there() -> None:
+    guide = Path(__file__).parents[1] / "docs" / "guides" / "hmmlearn.md"
+    asked = set(re.findall(r"`model\.(\w+)", guide.read_text("utf-8"))) - set(OURS)
+    assert {"posterior", "simulate", "viterbi"} <= asked
+    for name in asked:
+        assert hasattr(genkern.HMM, name) or name == "transitions", name
+
+
+@pytest.mark.parametrize("estimator", [genkern.HMMEstimator, genkern.MixtureEstimator])
+def test_a_size_in_quotes_is_no_size(estimator: type) -> None:
+    with pytest.raises(ValueError, match=r"must be an int >= 1, or one of .*'aic', 'bic'\. Got '3'"):
+        estimator("3").fit([np.zeros((4, 1))])
+    with pytest.raises(ValueError, match=r"must be an int >= 1\. Got 2\.5"):
+        estimator(2.5).fit([np.zeros((4, 1))])

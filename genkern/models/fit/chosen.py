@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from genkern.data.objects import Packed
 from genkern.models.fit.em import Run, finished, replaced, some_of
 from genkern.models.fit.weights import amounts, weighted
 from genkern.progress import report
+from genkern.validation import check_int
 
 CRITERIA = ("aic", "bic")
 PATIENCE = 2  # sizes in a row that are worse than the best, after which larger ones are not tried
@@ -19,6 +21,17 @@ PATIENCE = 2  # sizes in a row that are worse than the best, after which larger 
 def by_criterion(size: Any) -> bool:
     """Say whether a size is to be chosen by a criterion."""
     return isinstance(size, str) and size in CRITERIA
+
+
+def check_size(size: Any, name: str, who: str, more: Sequence[str] = ()) -> None:
+    """Raise for a size that is no number, and does not name what chooses one."""
+    if isinstance(size, str) and not by_criterion(size):
+        listed = ", ".join(map(repr, (*more, *CRITERIA)))
+        raise ValueError(
+            f"The '{name}' parameter of {who} must be an int >= 1, or one of {listed}. Got {size!r} instead."
+        )
+    if not isinstance(size, str):
+        check_int(size, name, who, 1)
 
 
 def run_chosen(estimator: Any, names: tuple[str, str], X: Any, sample_weight: Any) -> tuple[Run, list[float]]:

@@ -13,7 +13,7 @@ from genkern.models.base import Statistics
 from genkern.models.estimator import Batch, LeafEstimator, bounds_of
 from genkern.models.families.categorical import CategoricalEstimator
 from genkern.models.families.gaussian_estimator import GaussianEstimator
-from genkern.models.fit.chosen import CRITERIA
+from genkern.models.fit.chosen import check_size
 from genkern.models.fit.em import Run, Steps, finished, replaced
 from genkern.models.fit.em_estimator import EMEstimator
 from genkern.models.fit.emissions import EMISSIONS
@@ -22,6 +22,7 @@ from genkern.models.fit.streams import Keys
 from genkern.models.fit.weights import median_length, weighted
 from genkern.models.hmm.labels import Labels, check_states, expect, log_prob, read_states
 from genkern.models.hmm.model import HMM, emission_blocks
+from genkern.models.hmm.names import NamesOfHmmlearn
 from genkern.models.hmm.start import (
     StartPlan,
     check_choices,
@@ -40,7 +41,7 @@ INITS = ("auto", "random", "segmental", "kmeans", "viterbi", "gmm")
 FLOORS = ("min_covar", "relative_floor")
 
 
-class HMMEstimator(EMEstimator):
+class HMMEstimator(NamesOfHmmlearn, EMEstimator):
     r"""Hidden Markov models by EM (Baum-Welch), one for all sequences or one for each.
 
     Parameters
@@ -122,7 +123,7 @@ class HMMEstimator(EMEstimator):
     """
 
     kind = HMM
-    chosen = ("n_states", "max_states")
+    chosen, _path = ("n_states", "max_states"), "model_."
     _labels: Labels = None  # known states of the objects in a fit
 
     def __init__(
@@ -229,10 +230,8 @@ class HMMEstimator(EMEstimator):
 
     def _check_parameters(self) -> None:
         who = "HMMEstimator"
-        if isinstance(self.n_states, str):
-            check_option(self.n_states, ("auto", *CRITERIA), "n_states", who)
-        else:
-            check_int(self.n_states, "n_states", who, 1)
+        if self.n_states != "auto":
+            check_size(self.n_states, "n_states", who, ("auto",))
         super()._check_parameters()
         check_int(self.max_states, "max_states", who, 1)
         check_number(self.pseudocount, "pseudocount", who)

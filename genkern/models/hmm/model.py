@@ -15,6 +15,7 @@ from genkern.models import simplex
 from genkern.models.base import COORDINATES, Statistics
 from genkern.models.bayes_net.from_hmm import BayesNet, unroll
 from genkern.models.characteristic import EmittingChain
+from genkern.models.hmm.names import NamesOfHmmlearn
 from genkern.models.hmm.paths import HiddenPaths
 from genkern.models.hmm.sample import check_stopping, expected_visits, paths_of_length, paths_that_stop
 from genkern.models.information import Information, InformationBlocks
@@ -30,7 +31,7 @@ from genkern.validation import (
 )
 
 
-class HMM(HiddenPaths):
+class HMM(NamesOfHmmlearn, HiddenPaths):
     r"""Hidden Markov model, :math:`p(x) = \sum_q \pi_{q_0} b_{q_0}(x_0) \prod_t a_{q_{t-1} q_t} b_{q_t}(x_t)`.
 
     Parameters

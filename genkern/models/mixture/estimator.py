@@ -13,7 +13,7 @@ from genkern.core.arrays.rows import expected_rows, log_pseudocounts
 from genkern.data.objects import Packed, kind_of
 from genkern.models.base import Statistics
 from genkern.models.estimator import Batch, LeafEstimator, bounds_of
-from genkern.models.fit.chosen import by_criterion
+from genkern.models.fit.chosen import check_size
 from genkern.models.fit.em import Steps, expected
 from genkern.models.fit.em_estimator import EMEstimator
 from genkern.models.fit.emissions import EMISSIONS, refuse_other_form
@@ -273,8 +273,7 @@ class MixtureEstimator(EMEstimator, LeafEstimator):
         who = "MixtureEstimator"
         super()._check_parameters()
         for name in ("n_components", "max_components"):
-            if not by_criterion(getattr(self, name)):
-                check_int(getattr(self, name), name, who, 1)
+            check_size(getattr(self, name), name, who)
         check_number(self.pseudocount, "pseudocount", who)
         if self._example is None:
             check_option(self.init, INITS, "init", who)
