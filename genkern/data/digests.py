@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genkern.data.code import code_of
+
 DIGEST_SIZE = 16  # bytes: no collisions in practice, short file names
 ARRAYS = frozenset({"jax", "jaxlib", "torch"})  # packages whose arrays count by value
 NOT_CONTENT = frozenset({"n_jobs", "verbose", "store"})  # parameters that cannot change a result
@@ -48,25 +50,26 @@ def make_key(*parts: Any) -> str:
     return _hash(b"key", *map(_digest, parts)).hex()
 
 
-def state_key(value: Any) -> str:
+def state_key(value: Any, code: bool = True) -> str:
     """Return the hex digest of an object's content: its own ``digest``, or its class and attributes.
 
     Attributes are treated in the same way, recursively. Unlike with ``make_key``, fitted attributes of estimators
-    count.
+    count, and the code of classes does (``code_of``), unless ``code`` is False: a class may be written anew under its
+    name, as in a notebook.
 
     Raises
     ------
     TypeError
         Where something has no attributes, or more than these: functions, generators, objects of compiled classes.
     """
-    return make_key(_state(value, ()))
+    return make_key(_state(value, (), code))
 
 
 class _Plain:
     """An object with attributes only; larger ones have slots, or hidden state of a compiled class."""
 
 
-def _state(value: Any, outer: tuple[int, ...]) -> Any:
+def _state(value: Any, outer: tuple[int, ...], code: bool) -> Any:
     """Return a value in which objects are replaced by the names of their classes and their attributes."""
     if value is None or isinstance(value, bool | str | bytes | numbers.Real | np.generic):
         return value
@@ -74,24 +77,28 @@ def _state(value: Any, outer: tuple[int, ...]) -> Any:
         raise TypeError(f"an object of type {type(value).__qualname__} contains itself")
     inside = (*outer, id(value))
     if isinstance(value, np.ndarray):
-        return value if value.dtype.kind != "O" else [list(value.shape), *(_state(v, inside) for v in value.flat)]
+        return value if value.dtype.kind != "O" else [list(value.shape), *(_state(v, inside, code) for v in value.flat)]
     if isinstance(value, list | tuple | set | frozenset):
-        items = [_state(item, inside) for item in value]
+        items = [_state(item, inside, code) for item in value]
         return items if isinstance(value, list | tuple) else sorted(map(make_key, items))
     if type(value) is dict:
-        return ["dict", *sorted(make_key(_state(key, inside), _state(item, inside)) for key, item in value.items())]
+        return [
+            "dict",
+            *sorted(make_key(_state(key, inside, code), _state(item, inside, code)) for key, item in value.items()),
+        ]
     if type(value).__module__.partition(".")[0] in ARRAYS and hasattr(value, "__array__"):
         return np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
     name = _class_name(type(value))
     own = getattr(value, "digest", None)
     if isinstance(own, str):
         return ["digest", name, own]
+    done = [code_of(type(value))] if code else []
     if hasattr(value, "named_parameters") and hasattr(value, "state_dict"):  # a module of torch
         public = {key: item for key, item in vars(value).items() if not key.startswith("_") and key != "training"}
-        return ["module", name, _state(dict(value.state_dict()), inside), _state(public, inside)]
+        return ["module", name, _state(dict(value.state_dict()), inside, code), _state(public, inside, code), *done]
     if isinstance(value, type) or type(value).__basicsize__ != _Plain.__basicsize__ or not hasattr(value, "__dict__"):
         raise TypeError(f"the content of an object of type {name} is not known")
-    return ["object", name, _state(vars(value), inside)]
+    return ["object", name, _state(vars(value), inside, code), *done]
 
 
 def _class_name(kind: type) -> str:

@@ -28,8 +28,8 @@ class Sampled(Value):
     ----------
     model : Model or other object
         The model to sample from. The content of an object of another package is identified by its ``digest``, a string,
-        if it has one, else by its attributes, which must then be numbers, strings, arrays, models, and lists, dicts or
-        plain objects of these.
+        if it has one, else by the code of its class and by its attributes, which must then be numbers, strings, arrays,
+        models, and lists, dicts or plain objects of these.
     n : int, default=1000
         Number of draws.
     seed : int, default=0
@@ -88,7 +88,10 @@ class Sampled(Value):
     @property
     def digest(self) -> str:
         """Hexadecimal digest of class and content."""
-        inner = [content_key(model, "Sampled") for model in self.models.ravel()]
+        return self._key(True)
+
+    def _key(self, code: bool) -> str:
+        inner = [content_key(model, "Sampled", code) for model in self.models.ravel()]
         return make_key(type(self).__name__, inner, list(self.shape), self.n, self.seed)
 
     def __repr__(self) -> str:
@@ -117,17 +120,17 @@ class Sampled(Value):
 
 @lru_cache(maxsize=KEPT)
 def _draws(sampled: Sampled, length: int | None) -> list[Any]:
-    rng = np.random.default_rng(int(sampled.digest[:16], 16))
+    rng = np.random.default_rng(int(sampled._key(code=False)[:16], 16))  # the same with other versions of Python
     size = None if length is None else draws_in(sampled.model, length, "Sampled")
     return sampled.sample(sampled.n, length=size, rng=rng)
 
 
-def content_key(model: Any, who: str) -> str:
-    """Return the content digest of a model of this package, or of the attributes of another object."""
+def content_key(model: Any, who: str, code: bool = True) -> str:
+    """Return the content digest of a model of this package, or of the attributes and the code of another object."""
     if isinstance(model, Value):
-        return model.digest
+        return model.digest if code else getattr(model, "origin", model.digest)
     try:
-        return state_key(model)
+        return state_key(model, code)
     except TypeError as error:
         raise TypeError(
             f"{who}: the content of a {type(model).__qualname__} cannot be told from its attributes ({error}). Give "

@@ -125,8 +125,16 @@ class Adapted(Model):
 
     @property
     def digest(self) -> str:
-        """Hexadecimal digest of class and content."""
-        inner = [content_key(own.model, "adapt") for own in self.owns.ravel()]
+        """Hexadecimal digest of class, its code and content."""
+        return self._key(True)
+
+    @property
+    def origin(self) -> str:
+        """Digest of the content without the code of the class, by which draws are seeded."""
+        return self._key(False)
+
+    def _key(self, code: bool) -> str:
+        inner = [content_key(own.model, "adapt", code) for own in self.owns.ravel()]
         return make_key("Adapted", inner, list(self.shape), self.n_draws, self.seed)
 
     def _to_fields(self) -> dict[str, Any]:
