@@ -233,3 +233,34 @@ def test_a_size_in_quotes_is_no_size(estimator: type) -> None:
         estimator("3").fit([np.zeros((4, 1))])
     with pytest.raises(ValueError, match=r"must be an int >= 1\. Got 2\.5"):
         estimator(2.5).fit([np.zeros((4, 1))])
+
+
+def test_recipes_that_are_not_called_are_told() -> None:
+    with pytest.raises(
+        TypeError, match=r"recipe 'words' must be a classifier\. Got spectrum_svm; call it: spectrum_svm"
+    ):
+        genkern.evaluate(DNA * 4, [0, 1] * 6, {"words": recipes.spectrum_svm})
+    with pytest.raises(TypeError, match=r"recipe 'words' must be a classifier. Got str; pass an estimator"):
+        genkern.evaluate(DNA * 4, [0, 1] * 6, {"words": "spectrum_svm"})
+
+
+def test_a_dataset_is_no_list_of_objects() -> None:
+    data = genkern.Dataset(DNA * 4, np.array([0, 1] * 6), kind="symbols")
+    with pytest.raises(TypeError, match=r"Got Dataset; pass data.X, data.y"):
+        genkern.evaluate(data, data.y, {"words": recipes.spectrum_svm(2)})
+    with pytest.raises(TypeError, match=r"Got Dataset, of objects and labels; pass data.X"):
+        recipes.spectrum_svm(2).fit(data, data.y)
+
+
+def test_an_error_inside_of_an_own_model_has_its_name() -> None:
+    class Own:
+        mean = 0.0
+
+        def log_prob(self, x: object) -> float:
+            raise KeyError("table")
+
+        def sample(self, n: int, rng: object) -> list:
+            return []
+
+    with pytest.raises(ValueError, match=r"Given object 0, it raised KeyError: 'table'; given two objects, it raised"):
+        genkern.FisherScore(genkern.adapt(Own(), parameters=["mean"])).fit_transform(["a", "b"])

@@ -60,6 +60,8 @@ def _refuse_container(X: Any, who: str) -> None:
         raise TypeError(
             f"{who}: X must be {ACCEPTED}. Got one string; put it into a list: [X]; a file is read by genkern.read."
         )
+    if hasattr(X, "X") and hasattr(X, "ids"):
+        raise TypeError(f"{who}: X must be {ACCEPTED}. Got {type(X).__name__}, of objects and labels; pass data.X.")
     if type(X).__module__.startswith("pandas") and type(X).__name__.endswith("GroupBy"):
         raise TypeError(
             f"{who}: X must be {ACCEPTED}. Got {type(X).__name__}; pass one array per group, with the columns that are "

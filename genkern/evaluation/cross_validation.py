@@ -13,11 +13,12 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from genkern.data.describe import Described, Rows
 from genkern.data.intake import Ints
+from genkern.evaluation.checks import check_inputs
 from genkern.evaluation.comparison import PairedTest, error_interval, paired_test
 from genkern.evaluation.fitting import fit_grouped
 from genkern.preprocess.folds import members
 from genkern.progress import Progress, spell_seconds
-from genkern.validation import Floats, check_int, refuse_odd_labels
+from genkern.validation import Floats, check_int
 
 COLUMNS = ("recipe", "error", "95 % interval", "folds", "against best", "p", "fit", "predict")
 
@@ -239,7 +240,7 @@ def evaluate(
     >>> [row.name for row in result.rows]
     ['words', 'letters']
     """
-    objects, labels, owners = _check(X, y, recipes, groups)
+    objects, labels, owners = check_inputs(X, y, recipes, groups)
     splits = _splits(objects, labels, owners, folds, repeats, random_state)
     where = np.empty((repeats, len(labels)), dtype=np.int64)
     trials = {name: _Trial(name, labels, repeats) for name in recipes}
@@ -367,28 +368,3 @@ def _splits(
     for repeat in range(repeats):
         parts += splitter(folds, shuffle=True, random_state=seed + repeat).split(np.zeros(len(labels)), labels, groups)
     return parts
-
-
-def _check(X: Any, y: ArrayLike, recipes: Mapping[str, Any], groups: Any) -> tuple[list[Any], NDArray[Any], Any]:
-    """Return objects, labels and groups, as many of each."""
-    if not isinstance(recipes, Mapping):
-        raise TypeError(
-            f"evaluate: 'recipes' must be a dict of names to classifiers. Got {type(recipes).__name__}; pass "
-            "{name: classifier}, such as {'series': genkern.recipes.series()}."
-        )
-    if isinstance(X, str | bytes):
-        raise TypeError("evaluate: X must be a list of objects. Got one string; read files by genkern.read(path).")
-    if len(np.shape(y)) == 1:
-        refuse_odd_labels(y, "evaluate")
-    objects, labels = list(X), np.asarray(y)
-    owners = None if groups is None else np.asarray(groups)
-    for name, array in (("y", labels), ("groups", owners)):
-        if array is not None and array.shape != (len(objects),):
-            raise ValueError(
-                f"evaluate: {name} must have one entry per object, {len(objects)}. Got an array of shape {array.shape}."
-            )
-    if len(np.unique(labels)) < 2:
-        raise ValueError(f"evaluate: two classes are needed at least. Got {np.unique(labels).tolist()}.")
-    if not recipes:
-        raise ValueError("evaluate: no recipes were given; pass a dict of names to classifiers.")
-    return objects, labels, owners

@@ -94,7 +94,7 @@ class Calls:
                 remedy = "" if isinstance(other, Exception) else f" {REMEDY}"
                 raise ValueError(
                     f"{self.who}: log_prob must return a number for one object, or an array of n numbers for n. Given "
-                    f"object 0, {_said(other)}; given two objects, {_said(failure)}.{remedy}"
+                    f"object 0, {_came(other)}; given two objects, {_came(failure)}.{remedy}"
                 ) from (other if isinstance(other, Exception) else None)
             if many is not None and single is not None and not np.isclose(many[0], single, AGREE, AGREE):
                 raise ValueError(
@@ -184,7 +184,7 @@ class Calls:
             return method(together(objects))
         except Exception as error:
             raise ValueError(
-                f"{self.who}: {what} of {len(objects)} objects failed with {type(error).__name__}: {_said(error)}. If "
+                f"{self.who}: {what} of {len(objects)} objects failed with {_said(error)}. If "
                 "it takes one object at a time, say adapt(model, vectorized=False)."
             ) from error
 
@@ -223,5 +223,10 @@ def _told(found: Any) -> str:
     return f"an array of shape {found.shape}" if found.dtype.kind in "fiu" else f"{found.tolist()!r:.60}"
 
 
-def _said(failure: Any) -> str:
-    return str(failure).rstrip(". ") or type(failure).__name__
+def _came(failure: Any) -> str:
+    return f"it raised {_said(failure)}" if isinstance(failure, Exception) else str(failure)
+
+
+def _said(error: Exception) -> str:
+    text = str(error).rstrip(". ")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
