@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from genkern.data.code import code_of
 from genkern.data.digests import make_key, state_key
 from genkern.models.base import draws_in
 from genkern.models.value import Value
@@ -128,7 +129,9 @@ def _draws(sampled: Sampled, length: int | None) -> list[Any]:
 def content_key(model: Any, who: str, code: bool = True) -> str:
     """Return the content digest of a model of this package, or of the attributes and the code of another object."""
     if isinstance(model, Value):
-        return model.digest if code else getattr(model, "origin", model.digest)
+        written = code_of(type(model)) if code else ""
+        known = model.digest if code else getattr(model, "origin", model.digest)
+        return known if isinstance(written, str) else make_key(known, written)
     try:
         return state_key(model, code)
     except TypeError as error:
