@@ -25,8 +25,7 @@ def make_key(*parts: Any) -> str:
     Numbers, strings, bytes, None, lists and tuples, mappings, sets and arrays count by value (-0.0 as 0.0,
     every NaN as the same NaN, in any byte order); values with a ``digest`` (models, alphabets) by class and
     digest; scikit-learn estimators by class and parameters, nested ones included, without ``n_jobs``,
-    ``verbose`` and ``store``, which cannot change a result. Fitted attributes do not count; the code of classes that
-    are of no installed package does (``code_of``).
+    ``verbose`` and ``store``, which cannot change a result. Fitted attributes do not count.
 
     Parameters
     ----------
@@ -186,9 +185,7 @@ def _digest_object(value: Any) -> bytes:
         return _hash(b"value", name, own.encode())
     if hasattr(value, "get_params") and not isinstance(value, type):
         params = value.get_params(deep=False)
-        content = _digest({k: v for k, v in params.items() if k not in NOT_CONTENT})
-        code = code_of(kind)
-        return _hash(b"estimator", name, content, *([] if isinstance(code, str) else [_digest(code)]))
+        return _hash(b"estimator", name, _digest({k: v for k, v in params.items() if k not in NOT_CONTENT}))
     raise TypeError(
         f"make_key: the content of {value!r} (type {kind.__qualname__}) is not known to be fixed. Pass "
         "numbers, strings, arrays, models or estimators; an int seed instead of a random generator."
