@@ -17,6 +17,10 @@ PYTEST := -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not sl
 demo: $(READY)
 	$(BIN)/genkern demo
 
+# Workers have one thread of BLAS each, since there are as many as cores: threads that wait for each other take CPU time.
+test test-lowest: export OMP_NUM_THREADS := 1
+test test-lowest: export OPENBLAS_NUM_THREADS := 1
+
 test: $(READY)
 	$(BIN)/python $(PYTEST)
 

@@ -1,17 +1,12 @@
 """Hypothesis explores new cases on every run; where CI is set, it takes the same ones every time.
 
-Workers of xdist have one thread of BLAS each, since there are as many as cores: threads of several that wait for each
-other took up to eight times the CPU time of one. Files that take longest are first, so that workers end together.
+Files that take longest are first, so that workers end together.
 
 No test may leave BLAS with another number of threads: results of later ones would differ in the last bits.
 """
 
 import os
 import time
-
-if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy is imported, and for processes that tests start
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
 
 import pytest
 from hypothesis import settings
