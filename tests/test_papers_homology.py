@@ -187,6 +187,6 @@ def test_quick_homology() -> None:
     parts = {row[0]: float(row[1].split()[0]) for row in report.tables[4].rows}
     assert parts["homology"] > 0.8
     assert parts["homology"] > parts["log-odds of a profile"]
-    assert [row[0] for row in report.tables[5].rows][-1] == "homology − without log-odds"
+    assert [row[0] for row in report.tables[5].rows][-1] == "homology − symbols and alignments"
     (figure,) = report.figures.values()
     assert len(figure.axes) == 2

@@ -62,8 +62,12 @@ but that log-odds in and out of fold were told apart, and one left out, as said.
 
 The settings of `recipes.homology` (prior and effective number of sequences of the profile, its passages, weights of the
 parts, how log-odds are scaled, features of alignments, machine and C) were compared in the same eight divisions,
-some 150 combinations, before a test result of any but symbols alone was seen; none was changed afterwards. There the
-recipe has a ROC50 of 0.865, symbols and alignments 0.829, alignments 0.794, symbols 0.737, the log-odds 0.651;
+some 150 combinations, before a test result of any but symbols alone was seen. One was changed afterwards: the sum was
+in a Gaussian kernel at first, as that of symbols is. Over the first 26 families that gave 0.607 (now 0.626), and 0.311
+for alignments alone (now 0.579), far below what is published. The reason is that features by landmarks are shorter for
+new sequences than for landmarks, which spoils distances, not inner products. Within training parts both ways are alike
+(0.866 with symbols alone in a Gaussian kernel, 0.861 without, classes balanced), and the simpler one was taken. There
+the recipe has a ROC50 of 0.859, symbols and alignments 0.811, alignments 0.754, symbols 0.705, the log-odds 0.651;
 differences of 0.02 between settings are chance, and the best of so many looks better than it is."""
 FINDINGS = """\
 As published, the Fisher kernel is behind the HMM that it comes from: ROC50 0.182 against 0.303, ROC 0.630 against
@@ -99,7 +103,24 @@ The recipe has 0.573 and 0.903, ahead of all Fisher kernels here (+0.171 in ROC5
 and of the published SVM-pairwise, behind local alignments. Its kernel in a support vector machine with classes of the
 same weight has the same ROC50 and a larger ROC (0.922). Three families in which the whole recipe was fitted to the
 training sequences, 318 to 1264 of them, have nearly the same ROC50 as with the common fit (differences of at most
-0.012). In two of them the recipe ranks most test positives behind most negatives."""
+0.012). In two of them the recipe ranks most test positives behind most negatives.
+
+`recipes.homology` has a ROC50 of 0.677 and a ROC of 0.931, ahead of the kernels of symbols (+0.115, p = 4e-5) and of
+what the literature prints for local alignments (0.65 and 0.93), which the alignments here reproduce (0.651 and 0.922).
+Against these its lead is not certain (+0.026, p = 0.12).
+
+- **Alignments and words tell different things.** Their sum has 0.687, more than either (0.651 and 0.562).
+- **A profile of the positives adds nothing on average** (-0.010, p = 0.78), though it did in the divisions of training
+parts (0.859 against 0.811), where settings were chosen. It depends on the positives: in the third of the families with
+37 or more, the recipe has 0.838 and symbols and alignments 0.798; in the thirds with 10 to 17 and 18 to 37 it has 0.624
+and 0.570 against 0.662 and 0.602. That is seen after the fact. `set_params(kernels__scores="drop",
+kernels__odds="drop")` leaves the profile out.
+- **Profiles are better models than hidden Markov models without columns**: log-odds of 0.470 against 0.303, Fisher
+scores of 0.506 against 0.402 of the nested choice. Scores are again ahead of the log-odds of their profile in ROC50,
+and behind in ROC.
+- **Fitted to the training sequences alone**, in the three families with few of these, it has nearly the same areas as
+with the common fit of the kernels of symbols.
+- The goals that were set for it beforehand, 0.70 and 0.95, are not reached: six families have a ROC below 0.8."""
 PUBLISHED = {
     "published: SVM-Fisher": ("0.25", "0.77"),
     "published: SVM-pairwise": ("0.46", "0.90"),

@@ -24,8 +24,6 @@ ALONE = {
     "local alignments": ("alignment",),
     "symbols": ("symbols",),
     "symbols and alignments": ("symbols", "alignment"),
-    "without scores": ("symbols", "alignment", "odds"),
-    "without log-odds": ("symbols", "alignment", "scores"),
     WHOLE_SUM: ("symbols", "alignment", "scores", "odds"),
 }
 
