@@ -176,6 +176,11 @@ OF_ROWS: dict[str, tuple[Callable[[], Any], int]] = {
 RECIPES: dict[str, tuple[str, Callable[[], Any], Size]] = {
     "symbols": ("strings", recipes.symbols, (500, 60, 4)),
     "aligned_symbols": ("strings", recipes.aligned_symbols, (500, 30, 4)),
+    "homology, without symbols": (
+        "strings",
+        lambda: recipes.homology().set_params(kernels__symbols="drop"),
+        (200, 60, 4),
+    ),
     "spectrum_svm": ("strings", recipes.spectrum_svm, (10000, 100, 4)),
     "fisher_svm": ("strings", recipes.fisher_svm, (2000, 100, 4)),
     "product_svm": ("strings", recipes.product_svm, (500, 100, 4)),

@@ -110,8 +110,8 @@ def read(
         False: a table without names of columns, which are then 1, 2, ...
     delimiter, encoding : str, optional
         Of text; by default what the first line and a byte order mark show, or else UTF-8.
-    decimal : {".", ","}, default="."
-        What stands before decimals in CSV and TSV files.
+    decimal : {".", ","}, optional
+        What stands before decimals in CSV and TSV files; a point, where nothing is given.
     max_expansion : float, optional
         How many times its size a compressed file, and the objects made of any file, may take in memory, beyond 16 MB:
         100 where nothing is given. A line of compressed text counts its length and 64 bytes. Small files that expand

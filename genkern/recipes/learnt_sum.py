@@ -22,8 +22,6 @@ from genkern.preprocess.unit_trace import UnitTrace
 from genkern.validation import Floats, n_objects
 
 WEIGHTS = (0.0, 0.25, 1.0, 4.0)  # of a sum beside one of unit trace
-SURE = 1.0  # standard errors by which the best weight must lower the squared error to be taken
-FEWEST = 20  # objects, or groups, from which weights are chosen: among fewer, differences are mostly chance
 SAMPLE = 1000  # objects by which weights are chosen, at most
 LARGE = 5000  # objects from which features are made in blocks, of single precision
 ROWS = 250  # objects of a block
@@ -38,7 +36,7 @@ class LearntSum(FeatureUnion):
     with the mean diagonal :math:`t_g` of each centred sum :math:`k_g` of the training objects, and c such that k has
     the mean diagonal one. The first sum has the weight one at the beginning and others have none; then one after the
     other gets the weight of ``weights`` with the least squared error of leave-one-out of a ridge
-    (``KernelRidgeClassifierCV``), unless that is not lower by one standard error than with the weight it has. The
+    (``KernelRidgeClassifierCV``), unless that is not lower by ``sure`` standard errors than with the weight it has. The
     standard error is that of the differences between objects or, where there are any, groups.
 
     Parameters
@@ -57,6 +55,10 @@ class LearntSum(FeatureUnion):
         Seed of the objects by which weights are chosen, where there are more than a thousand.
     large : int, default=5000
         Number of objects from which features are made in blocks, of single precision.
+    sure : float, default=1.0
+        Standard errors by which the best weight must lower the squared error to be taken.
+    fewest : int, default=20
+        Objects, or groups, from which weights are chosen: where there are fewer, they stay as they are.
 
     Attributes
     ----------
@@ -69,15 +71,14 @@ class LearntSum(FeatureUnion):
 
     Notes
     -----
-    The rule was chosen within the training parts of eight sets of series (features made without labels from all of
+    The defaults were chosen within the training parts of eight sets of series (features made without labels from all of
     such a part, weights from draws of 20 to 200 objects), by the error on the other objects. Against the first sum
     alone the squared error fell by 11 to 16 %, and rose by more than half a per cent on no set; had the first weight
     that is lower by two standard errors been taken, it would have fallen by 8 to 15 %, the less the fewer objects.
     With no standard error it fell as much but rose on one set of 15 objects, and neither a grid of eight weights nor
     a weight from the start did better.
 
-    Weights are chosen by a thousand objects at most, of which groups are left out as a whole where there are any; where
-    there are fewer than twenty, they stay as they are.
+    Weights are chosen by a thousand objects at most, of which groups are left out as a whole where there are any.
     Of more objects than ``large`` features are of single precision, sparse if most are zero, and made some hundred
     objects at a time, so that little more than the result is ever in memory.
 
@@ -101,6 +102,8 @@ class LearntSum(FeatureUnion):
         verbose_feature_names_out: bool = True,
         random_state: Any = 0,
         large: int | None = None,
+        sure: float = 1.0,
+        fewest: int = 20,
     ):
         super().__init__(
             transformer_list,
@@ -113,6 +116,8 @@ class LearntSum(FeatureUnion):
         self.weights = weights
         self.random_state = random_state
         self.large = large
+        self.sure = sure
+        self.fewest = fewest
 
     def is_large(self, X: Any) -> bool:
         """Return whether features of objects are made in blocks.
@@ -269,7 +274,7 @@ class LearntSum(FeatureUnion):
             key: sum(self._own(name) ** 2 * _gram(_rows(blocks[name], some)) for name in names) / totals[key]
             for key, names in sums.items()
         }
-        if len(labels if owners is None else np.unique(owners)) < FEWEST:
+        if len(labels if owners is None else np.unique(owners)) < self.fewest:
             return
         known: dict[tuple[float, ...], Floats] = {}
 
@@ -292,7 +297,7 @@ class LearntSum(FeatureUnion):
             found = {weight: errors(self.weights_ | {key: weight}) for weight in self.weights if weight or others}
             weight = min(found, key=lambda weight: float(found[weight].mean()))
             gain = best - found[weight]
-            if gain.mean() > SURE * gain.std() / np.sqrt(len(gain)):
+            if gain.mean() > self.sure * gain.std() / np.sqrt(len(gain)):
                 best = found[weight]
                 self.weights_ = self.weights_ | {key: float(weight)}
         self.errors_ = {"chosen": float(best.mean())}
