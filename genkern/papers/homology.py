@@ -24,7 +24,6 @@ from genkern.papers.homology_kernels import (
 )
 from genkern.papers.shared.report import Report
 from genkern.papers.shared.study import Study
-from genkern.recipes.symbols import GAMMA
 
 CHOSEN_ON = (3, 8, 14, 16, 23, 30, 34, 50)  # of eight superfamilies: settings are compared in their training parts
 WHOLE = (13, 22, 27)  # with few training sequences: the whole recipe is fitted to these
@@ -199,14 +198,13 @@ def _recipe_part(folder: str, index: int, how: str, quick: bool) -> list[float]:
     """Return ROC50 and ROC of the recipe, or of a support vector machine with its kernel."""
     task = outer_task(domains(folder), index, quick)
     within, across, own = _symbols(folder, task, quick)
-    squares = within.diagonal().copy()
+    squares, ridge = within.diagonal().copy(), recipes.symbols("protein")[-1]
     within, across = (
-        np.exp(-GAMMA * np.maximum(squares + others[:, None] - 2.0 * part, 0.0))
+        np.exp(-ridge.kernel.gamma * np.maximum(squares + others[:, None] - 2.0 * part, 0.0))
         for part, others in ((within, squares), (across, own))
     )
     y = np.arange(len(within)) < len(task.train_positive)
-    ridge = clone(recipes.symbols("protein")[-1]).set_params(kernel="precomputed")
-    learner = ridge if how == RECIPE else machine()
+    learner = clone(ridge).set_params(kernel="precomputed") if how == RECIPE else machine()
     return quality(task, learner.fit(within, y).decision_function(across))
 
 

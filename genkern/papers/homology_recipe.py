@@ -12,12 +12,10 @@ from sklearn.svm import SVC
 
 from genkern import Kernel, LocalAlignment, recipes
 from genkern.evaluation import wilcoxon_test
-from genkern.kernels.divergences import NotPositiveWarning
+from genkern.kernels import NotPositiveWarning
 from genkern.papers.shared.report import Table
-from genkern.recipes.homology import ODDS, C
 
 Floats = NDArray[np.float64]
-WEIGHTS = {"symbols": 1.0, "alignment": 1.0, "scores": 1.0, "odds": ODDS}
 ODDS_ALONE, WHOLE_SUM = "log-odds of a profile", "homology"
 ALONE = {
     "Fisher scores of the profile": ("scores",),
@@ -102,8 +100,11 @@ def products(
 
 def ranking(found: Mapping[str, Products], y: Any, names: Sequence[str]) -> Floats:
     """Return the decisions about test sequences by the sum of some parts, as ``recipes.homology`` makes them."""
-    within, across = (np.sum([WEIGHTS[name] * found[name][k] for name in names], axis=0) for k in range(2))
-    total = sum(WEIGHTS[name] for name in names)
+    recipe = recipes.homology()
+    own = recipe["kernels"].transformer_weights
+    weights = [own.get(name, 1.0) ** 2 for name in names]
+    within, across = (np.sum([w * found[name][k] for w, name in zip(weights, names)], axis=0) for k in range(2))
+    total, (C,) = sum(weights), recipe["svm"].Cs
     machine = SVC(C=C, kernel="precomputed", cache_size=500).fit(within / total, y)
     return np.asarray(machine.decision_function(across / total))
 
