@@ -216,3 +216,18 @@ def test_folds_are_of_cross_fit() -> None:
     parts = dict(homology()["kernels"].transformer_list)
     assert isinstance(parts["scores"]["columns"], cross_fit.CrossFit)
     assert isinstance(parts["odds"]["bits"], cross_fit.CrossFit)
+
+
+def test_unknown_letters_are_missing_in_every_part(data: Any) -> None:
+    """With unknown="missing" they count as X does; otherwise they are refused."""
+    X, y, *_ = data
+    odd = [x[:3] + "1" + x[4:] for x in X]
+    plain = [x[:3] + "X" + x[4:] for x in X]
+    with pytest.raises(ValueError, match="the symbol '1' is not in Alphabet"):
+        homology(cv=2).set_params(kernels__symbols="drop").fit(odd, y)
+    with pytest.warns(UserWarning, match="missing"):
+        found = homology(cv=2, unknown="missing").set_params(kernels__symbols="drop").fit(odd, y)
+    with pytest.warns(UserWarning, match="missing"):
+        values = found.decision_function(odd[:5])
+    expected = homology(cv=2).set_params(kernels__symbols="drop").fit(plain, y).decision_function(plain[:5])
+    np.testing.assert_allclose(values, expected, rtol=1e-10)

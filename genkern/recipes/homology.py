@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline
 
+from genkern.data.objects import as_alphabet
 from genkern.kernels import LocalAlignment
 from genkern.learn import KernelSVMClassifierCV
 from genkern.models.profile.estimator import ProfileHMMEstimator
@@ -105,7 +106,9 @@ def homology(
         how = {"alphabet": "protein", "prior": "blosum", "effective": WORTH, "random_state": random_state}
         profile = ProfileHMMEstimator(**how, unknown=unknown)
     local, glocal = (clone(profile).set_params(flanks=kind) for kind in ("local", "glocal"))
-    similar = Landmarks(LocalAlignment(logarithm=True).normalized(), n_landmarks, random_state, n_jobs)
+    letters: Any = "protein" if unknown is None else as_alphabet("protein", unknown=unknown)
+    aligned = LocalAlignment(alphabet=letters, logarithm=True).normalized()
+    similar = Landmarks(aligned, n_landmarks, random_state, n_jobs)
     scores = CrossFitProfiles(BlockNormalizer(ProfileScores(local)), folds)
     odds = CrossFit(ProfileOdds(glocal), folds)
     known = symbols("protein", random_state=random_state, n_jobs=n_jobs, unknown=unknown)
